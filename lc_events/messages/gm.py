@@ -41,14 +41,6 @@ class Header(BaseModel):
     operation: str
 
 
-class _Envelope(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    id: MessageId | None = None
-    header: Header
-    content: Annotated[dict[str, Any] | None, BeforeValidator(lambda content: _decoded(content))] = None
-
-
 def _decoded(content: object) -> object:
     """Content as an object, also from Sedna's websocket form: Go writes a byte slice as base64."""
     if not isinstance(content, str):
@@ -57,6 +49,14 @@ def _decoded(content: object) -> object:
         return dict(loads_object(base64.b64decode(content, validate=True)))
     except (binascii.Error, RefusedError) as error:
         raise ValueError(f"content is a string, but not base64 of a JSON object: {error}") from None
+
+
+class _Envelope(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    id: MessageId | None = None
+    header: Header
+    content: Annotated[dict[str, Any] | None, BeforeValidator(_decoded)] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from lc_events.errors import RefusedError
 
 __all__ = ["INT64_MAX", "UINT64_MAX", "Json", "JsonObject", "dumps", "loads", "loads_object"]
 
-Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 JsonObject: TypeAlias = "Mapping[str, Json]"
 
 INT64_MAX = 2**63 - 1

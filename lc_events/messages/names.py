@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["JOB_KIND", "DATASET_KIND", "Stream", "is_namespace", "is_resource_name", "is_word", "stream_id"]
+__all__ = ["DATASET_KIND", "JOB_KIND", "Stream", "is_namespace", "is_resource_name", "is_word", "stream_id"]
 
 JOB_KIND = "lifelonglearningjob"
 DATASET_KIND = "dataset"
