@@ -1,0 +1,1 @@
+"""Real brokers and listeners for tests: `from support.mosquitto import Mosquitto` and so on."""
