@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["FileStat", "Storage", "WrittenFile"]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A file as it was written: `url` as the resource names it, `size` in bytes, `sha256` in lower-case hex."""
+
+    url: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileStat:
+    """What is known of a file without reading it; `size` in bytes."""
+
+    size: int
+
+
+class Storage(Protocol):
+    """Files by URL. Every method raises `StorageError`; its message says what failed, where, and the system's reason.
+
+    Codes: `missing` (with `missing=True`), `outside`, `denied`, `no_space`, `not_a_file`, `unsupported`,
+    and `storage` for the rest.
+    """
+
+    def write(self, url: str, chunks: Iterable[bytes]) -> WrittenFile:
+        """Write a file; a reader sees the old one or the whole new one, and after the return it survives a power cut.
+
+        Folders that are missing are made. When `chunks` raises, nothing is changed and the error passes through.
+        """
+        ...
+
+    def copy(self, source_url: str, target_url: str, *, below: str) -> WrittenFile:
+        """Copy a file as `write` writes one, if the source really (after symlinks) lies below the URL `below`.
+
+        A source elsewhere is refused with code `outside`: a worker must not make us publish `/etc/shadow`.
+        """
+        ...
+
+    def make_folder(self, url: str) -> None:
+        """Make a folder and those above it; one that exists is left as it is."""
+        ...
+
+    def stat(self, url: str) -> FileStat:
+        """Size of a file; a folder is no file."""
+        ...
+
+    def exists(self, url: str) -> bool:
+        """Whether the URL is a file that can be looked at; trouble other than a missing file is raised."""
+        ...
+
+    def sha256(self, url: str) -> str:
+        """SHA-256 of the whole file, in lower-case hex."""
+        ...
+
+    def read(self, url: str, *, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
+        """Bytes of a file from `offset` on, `length` of them or all, in chunks; ends early where the file ends."""
+        ...
