@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 
 from lc_events.errors import RefusedError
@@ -11,6 +12,7 @@ from lc_events.messages.json import Json, JsonObject, dumps, loads_object
 __all__ = ["READY", "digest", "is_proven", "models_of", "new_conditions", "rank_of_result", "round_of", "waiting_key"]
 
 READY = 1
+_ROUND = re.compile(r"[1-9][0-9]{0,8}")
 _RANKS = {"Ready": READY, "Starting": 2, "Running": 3, "Completed": 4, "Failed": 4, "Waiting": 5}
 _STAGES = {"train": "Train", "eval": "Eval", "deploy": "Deploy", "inference": "Deploy"}
 _RESULT_RANKS = {"completed": 4, "failed": 4}
@@ -66,7 +68,7 @@ def round_of(condition: JsonObject) -> tuple[int, str] | None:
     if not isinstance(url, str):
         return None
     parts = url.rsplit("/", 2)
-    return (int(parts[1]), url) if len(parts) == 3 and parts[1].isdecimal() and parts[1].isascii() else None
+    return (int(parts[1]), url) if len(parts) == 3 and _ROUND.fullmatch(parts[1]) else None
 
 
 def _data(condition: JsonObject, part: str) -> JsonObject:

@@ -1,0 +1,387 @@
+"""What a job decides: `decide(state, command, facts) -> events`. Every fact that counts is handed in and recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import takewhile
+
+from lc_events.domain import events as e
+from lc_events.domain.conditions import digest, new_conditions, round_of
+from lc_events.domain.job import JobState, SampleRange
+from lc_events.domain.job_fold import evolve
+from lc_events.domain.split import train_share
+from lc_events.domain.steps import Steps
+from lc_events.messages.gm import DownMessage
+from lc_events.messages.json import JsonObject
+from lc_events.messages.resources import below, is_s3
+from lc_events.messages.worker import WorkerMessage
+
+__all__ = [
+    "Facts",
+    "Samples",
+    "add_samples",
+    "confirm_reports",
+    "receive_duplicate",
+    "receive_gm_message",
+    "receive_worker_result",
+    "record_failure",
+    "record_files",
+    "record_model",
+    "tick",
+]
+
+FAILURE_PAUSE = timedelta(hours=1)
+"""How often the same failure is recorded again."""
+
+_Decision = tuple[list[e.Event], JobState]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a decision needs to know from outside: receipt time, zone of the windows, what is wrong with the dataset."""
+
+    now: str
+    zone: str = "UTC"
+    dataset_note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """A batch of new records: where they stood in the file, and where they lie in the spool now."""
+
+    dataset: str
+    url: str
+    format: str
+    header: str | None
+    epoch: int
+    rows: tuple[int, int]
+    bytes: tuple[int, int]
+    spooled: tuple[int, int] | None
+
+
+def receive_gm_message(state: JobState, message: DownMessage, facts: Facts) -> _Decision:
+    """Take over what GM says of the job; a new waiting condition is judged at once."""
+    steps = Steps(state, facts.now, evolve)
+    if message.operation == "delete":
+        steps.add(e.GlobalManagerMessageReceived, operation="delete", id=message.id)
+        if state.is_live:
+            steps.add(e.JobDeleted, cause="deleted")
+        return steps.events, steps.state
+    metadata = _object(message.content.get("metadata"))
+    uid = metadata.get("uid")
+    if state.is_live and uid is not None and state.uid is not None and uid != state.uid:
+        steps.add(e.JobDeleted, cause="replaced")
+    begins = not steps.state.is_live
+    known = JobState(state.stream) if begins else steps.state
+    conditions = _conditions(message.content)
+    received = steps.make(
+        e.GlobalManagerMessageReceived,
+        operation=message.operation,
+        id=message.id,
+        generation=state.generation + 1 if begins else None,
+        kind=_changed(message.content.get("kind"), known.kind),
+        metadata=_changed(metadata, known.metadata),
+        spec=_changed(message.content["spec"], known.spec),
+        conditions=list(
+            new_conditions(
+                conditions, count=known.conditions_count, known=known.conditions_hash, last=known.last_condition
+            )
+        ),
+        conditions_count=len(conditions),
+        conditions_hash=digest(conditions),
+        zone=_changed(facts.zone, state.zone),
+    )
+    adopted = _adoptable(conditions) if state.version == 0 else None
+    if adopted is None:
+        _push_judged(steps, received, facts)
+    else:
+        steps.push(received)
+        steps.add(e.JobAdopted, round=adopted[0], train_data_url=adopted[1], format=adopted[1].rpartition(".")[2])
+        _judge_now(steps, facts, cause="adopted")
+    _react(steps)
+    return steps.events, steps.state
+
+
+def _object(value: object) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _conditions(content: JsonObject) -> list[JsonObject]:
+    conditions = _object(content.get("status")).get("conditions")
+    return [c for c in conditions if isinstance(c, dict)] if isinstance(conditions, list) else []
+
+
+def _changed(value: object, known: object) -> object:
+    return None if value == known else value
+
+
+def _adoptable(conditions: Sequence[JsonObject]) -> tuple[int, str] | None:
+    found = [named for condition in conditions if (named := round_of(condition)) is not None]
+    return found[-1] if found else None
+
+
+def receive_worker_result(state: JobState, message: WorkerMessage, now: str) -> _Decision:
+    """Record what a worker reported; it is passed on verbatim."""
+    steps = Steps(state, now, evolve)
+    steps.add(
+        e.WorkerResultReceived,
+        worker=message.name,
+        kind=message.kind,
+        status=message.status,
+        id=message.id,
+        results=message.results,
+        owner_info=message.owner_info,
+        resource_kind=state.kind,
+    )
+    return steps.events, steps.state
+
+
+def receive_duplicate(state: JobState, message_id: str | None, worker: str | None, now: str) -> _Decision:
+    """Count a repeat; it changes nothing else."""
+    steps = Steps(state, now, evolve)
+    steps.add(e.DuplicateReceived, id=message_id, worker=worker)
+    return steps.events, steps.state
+
+
+def confirm_reports(state: JobState, versions: Sequence[int], now: str) -> _Decision:
+    """Stop repeating what GM says it has."""
+    open_versions = {u.version for u in state.unconfirmed}
+    steps = Steps(state, now, evolve)
+    if confirmed := sorted(open_versions.intersection(versions)):
+        steps.add(e.ReportsConfirmed, versions=confirmed)
+    return steps.events, steps.state
+
+
+def tick(state: JobState, facts: Facts, *, cause: str, as_of: str | None = None) -> _Decision:
+    """Evaluate the trigger of a waiting job; a job that waits for others has nothing to decide and is not ticked."""
+    steps = Steps(state, facts.now, evolve)
+    if state.is_waiting:
+        _judge_now(steps, facts, cause=cause, as_of=as_of)
+        _react(steps)
+    return steps.events, steps.state
+
+
+def add_samples(state: JobState, samples: Samples, facts: Facts) -> _Decision:
+    """Take a batch of records of the job's dataset: the first train, the others evaluate; then look at the trigger.
+
+    A job adopted from another controller counts from the present end, so its first batch only sets its place.
+    """
+    steps = Steps(state, facts.now, evolve)
+    skipped = bool(state.adopted_round) and state.place is None
+    count = 0 if skipped else samples.rows[1] - samples.rows[0]
+    train = train_share(state.train_prob, state.split_seen, count)
+    arrived = steps.make(
+        e.SamplesArrived,
+        epoch=samples.epoch,
+        rows=list(samples.rows),
+        bytes=list(samples.bytes),
+        spooled=None if skipped or samples.spooled is None else list(samples.spooled),
+        train=train,
+        eval=count - train,
+        dataset=_changed(samples.dataset, state.dataset),
+        url=_changed(samples.url, state.dataset_url),
+        format=_changed(samples.format, state.format),
+        header=_changed(samples.header, state.header),
+    )
+    _push_judged(steps, arrived, facts)
+    _react(steps)
+    return steps.events, steps.state
+
+
+def record_files(state: JobState, stage: str, round_: int, files: Sequence[JsonObject], now: str) -> _Decision:
+    """The sample files of an intent are on disk; a late answer for another round is ignored."""
+    steps = Steps(state, now, evolve)
+    intent = state.intent
+    if intent is not None and (intent.stage, intent.round) == (stage, round_):
+        if isinstance(intent.event, e.TrainingTriggered):
+            written: type[e.Event] = e.TrainDataWritten
+        else:
+            written = e.EvalDataWritten
+        event = intent.event
+        if not isinstance(event, e.DeployTriggered):
+            steps.add(written, round=round_, input=event.input, files=files, resource_kind=state.kind)
+    return steps.events, steps.state
+
+
+def record_model(state: JobState, round_: int, *, url: str, sha256: str, size: int, now: str) -> _Decision:
+    """The model is deployed; a late answer for another round is ignored."""
+    steps = Steps(state, now, evolve)
+    intent = state.intent
+    if intent is not None and isinstance(intent.event, e.DeployTriggered) and intent.round == round_:
+        model = intent.event.model or {}
+        steps.add(
+            e.ModelDeployed,
+            round=round_,
+            model=model,
+            url=url,
+            format=str(model.get("format")),
+            sha256=sha256,
+            size=size,
+            resource_kind=state.kind,
+        )
+    return steps.events, steps.state
+
+
+def record_failure(
+    state: JobState, stage: str, round_: int, *, attempt: int, code: str, error: str, final: bool, now: str
+) -> _Decision:
+    """An intent did not become a fact: recorded at first, when the error changes, and once an hour."""
+    steps = Steps(state, now, evolve)
+    intent, failure = state.intent, state.failure
+    if intent is None or (intent.stage, intent.round) != (stage, round_):
+        return steps.events, steps.state
+    is_news = failure is None or (failure.code, failure.error) != (code, error)
+    if final or is_news or _elapsed(failure.time if failure else now, now) >= FAILURE_PAUSE:
+        model = intent.event.model if isinstance(intent.event, e.DeployTriggered) else None
+        steps.add(
+            e.TriggerFailed,
+            stage=stage,
+            round=round_,
+            attempt=attempt,
+            code=code,
+            error=error,
+            final=final,
+            model=model,
+            resource_kind=state.kind,
+        )
+    return steps.events, steps.state
+
+
+def _elapsed(since: str, now: str) -> timedelta:
+    return abs(datetime.fromisoformat(now) - datetime.fromisoformat(since))
+
+
+def _push_judged(
+    steps: Steps[JobState], event: e.GlobalManagerMessageReceived | e.SamplesArrived | e.Ticked, facts: Facts
+) -> None:
+    as_of = event.as_of if isinstance(event, e.Ticked) else None
+    reason, samples, note = _judge(steps.after(event), facts, as_of or facts.now)
+    if isinstance(event, e.SamplesArrived):
+        steps.push(replace(event, reason=reason, samples=samples))
+    else:
+        steps.push(replace(event, reason=reason, samples=samples, note=note))
+
+
+def _judge_now(steps: Steps[JobState], facts: Facts, *, cause: str, as_of: str | None = None) -> None:
+    zone = _changed(facts.zone, steps.state.zone)
+    _push_judged(steps, steps.make(e.Ticked, cause=cause, as_of=as_of, zone=zone), facts)
+
+
+def _judge(state: JobState, facts: Facts, moment: str) -> tuple[str | None, int, str | None]:
+    """Reason, samples seen and a note; the reason is None where there is nothing to decide."""
+    if not state.is_waiting:
+        return None, 0, None
+    if state.intent is not None:
+        return "in_progress", state.train_pending_count, None
+    if state.stage == "Train":
+        samples = state.train_pending_count
+        reason = state.trigger.judge(samples, datetime.fromisoformat(moment), state.zone)
+        if reason == "no_samples" and facts.dataset_note is not None:
+            return "dataset", samples, facts.dataset_note
+        return reason, samples, None
+    samples = eval_pending_count(state)
+    if state.stage == "Eval" and not trusted_models(state):
+        return "no_model", samples, _model_note(state)
+    return "fired", samples, None
+
+
+def trusted_models(state: JobState) -> list[JsonObject]:
+    """The trained models that count: only those below the job's outputDir."""
+    return [m for m in state.train_models or () if below(str(m["url"]), state.output_dir)]
+
+
+def _model_note(state: JobState) -> str | None:
+    return "the trained model's URL is not below the job's outputDir" if state.train_models else None
+
+
+def eval_pending_count(state: JobState) -> int:
+    """The samples that the next eval file will hold."""
+    round_ = state.next_eval_round
+    window = sum(r.size for _, ranges in state.eval_window(round_) for r in ranges)
+    return window + sum(r.size for r in (*state.eval_ranges(round_), *state.eval_pending))
+
+
+def _react(steps: Steps[JobState]) -> None:
+    """Turn a verdict that fired into an intent."""
+    state = steps.state
+    verdict = state.verdict
+    is_due = state.is_waiting and state.intent is None
+    if not is_due or verdict is None or (verdict.reason, verdict.stage) != ("fired", state.stage):
+        return
+    match state.stage:
+        case "Train":
+            _trigger_training(steps)
+        case "Eval":
+            _trigger_evaluation(steps)
+        case "Deploy":
+            _trigger_deployment(steps)
+
+
+def _trigger_training(steps: Steps[JobState]) -> None:
+    state = steps.state
+    ranges = _one_header(state.train_pending)
+    samples = sum(r.size for r in ranges)
+    round_ = state.round + 1
+    steps.add(
+        e.TrainingTriggered,
+        round=round_,
+        waiting=list(state.waiting or ()),
+        spooled=[[r.first, r.last] for r in ranges],
+        samples=samples,
+        input=_input(state, "train", round_),
+        facts=state.trigger.facts(state.train_pending_count, state.zone),
+        header=ranges[0].header,
+    )
+
+
+def _trigger_evaluation(steps: Steps[JobState]) -> None:
+    state = steps.state
+    taken = _one_header(state.eval_pending)
+    round_ = state.round
+    repeated = [r for _, ranges in state.eval_window(round_) for r in ranges] + list(state.eval_ranges(round_))
+    header = taken[0].header if taken else (repeated[-1].header if repeated else state.header)
+    ranges = [r for r in (*repeated, *taken) if r.header == header]
+    steps.add(
+        e.EvaluationTriggered,
+        round=round_,
+        waiting=list(state.waiting or ()),
+        spooled=[[r.first, r.last] for r in ranges],
+        taken=[[r.first, r.last] for r in taken],
+        samples=sum(r.size for r in ranges),
+        input={"models": trusted_models(state), **_input(state, "eval", round_)},
+        header=header,
+        existing=bool(round_) and state.adopted_round == round_,
+    )
+
+
+def _trigger_deployment(steps: Steps[JobState]) -> None:
+    state = steps.state
+    waiting = list(state.waiting or ())
+    if not state.eval_models:
+        steps.add(e.DeployTriggered, round=state.round, waiting=waiting, model=None, resource_kind=state.kind)
+        return
+    evaluated = state.eval_models[0]
+    steps.add(
+        e.DeployTriggered,
+        round=state.round,
+        waiting=waiting,
+        model={"format": evaluated.get("format"), "url": evaluated["url"], "classes": None},
+        target=f"{state.output_dir}/deploy/index.pkl",
+        resource_kind=state.kind,
+    )
+
+
+def _one_header(ranges: Sequence[SampleRange]) -> list[SampleRange]:
+    """The oldest ranges that share a csv header: a file never mixes two, the others wait for a later round."""
+    return list(takewhile(lambda r: r.header == ranges[0].header, ranges))
+
+
+def _input(state: JobState, stage: str, round_: int) -> JsonObject:
+    """Sedna's `input` for a stage: `dataIndexURL` only for a txt dataset in S3."""
+    folder = f"{state.output_dir}/data/{stage}/{round_}"
+    urls = {"dataURL": f"{folder}/data.{state.format}"}
+    if state.format == "txt" and is_s3(state.dataset_url or ""):
+        urls["dataIndexURL"] = f"{folder}/dataIndex.txt"
+    return {**urls, "outputDir": f"{state.output_dir}/{stage}/{round_}"}

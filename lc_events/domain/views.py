@@ -1,0 +1,102 @@
+"""What others see of a job and a dataset (CONTRACT sections 2 and 5), as JSON values made of the fold alone."""
+
+from __future__ import annotations
+
+from lc_events.domain.dataset import DatasetState
+from lc_events.domain.decisions import eval_pending_count
+from lc_events.domain.job import JobState, Verdict
+from lc_events.domain.window import show_window
+from lc_events.messages.json import JsonObject
+
+__all__ = ["dataset_view", "job_view", "verdict_detail"]
+
+
+def job_view(state: JobState, node: str) -> JsonObject:
+    """The job state of CONTRACT section 5; `stage` and `type` are null before GM's first condition."""
+    return {
+        "namespace": state.namespace,
+        "name": state.name,
+        "node": node,
+        "version": state.version,
+        "generation": state.generation,
+        "deleted": state.deleted,
+        "stage": state.stage,
+        "type": state.type,
+        "round": state.round,
+        "gm_message": state.gm_message,
+        "samples": {
+            "seen": state.seen,
+            "train_pending": state.train_pending_count,
+            "eval_pending": eval_pending_count(state),
+            "eval_versions": _eval_versions(state),
+            "train_total": state.train_total,
+            "eval_total": state.eval_total,
+        },
+        "triggers": {"train": state.train_status, "eval": state.eval_status, "deploy": state.deploy_status},
+        "verdict": None if state.verdict is None else _verdict_view(state.verdict),
+        "train_data_url": state.train_data_url,
+        "eval_data_url": state.eval_data_url,
+        "model": state.model,
+        "counts": {
+            "ticks": state.ticks,
+            "gm_messages": state.gm_messages,
+            "worker_results": state.worker_results,
+            "duplicates": state.duplicates,
+        },
+        "updated": state.updated,
+    }
+
+
+def _eval_versions(state: JobState) -> int:
+    """Rounds of the eval window that hold any sample, the next one included."""
+    round_ = state.next_eval_round
+    held = sum(1 for _, ranges in state.eval_window(round_) if ranges)
+    return held + (1 if state.eval_pending or state.eval_ranges(round_) else 0)
+
+
+def _verdict_view(verdict: Verdict) -> JsonObject:
+    return {
+        "time": verdict.time,
+        "stage": verdict.stage,
+        "fired": verdict.reason == "fired",
+        "reason": verdict.reason,
+        "detail": verdict_detail(verdict),
+    }
+
+
+def verdict_detail(verdict: Verdict) -> str:
+    """A verdict in words: `num_of_samples 2 is not > 3`."""
+    trigger = verdict.trigger
+    match verdict.reason:
+        case "fired" if verdict.stage == "Train" and trigger.operator is not None:
+            return f"{trigger.metric} {verdict.samples} is {trigger.operator} {trigger.threshold:g}"
+        case "fired":
+            return f"{verdict.samples} samples are pending"
+        case "samples":
+            return f"{trigger.metric} {verdict.samples} is not {trigger.operator} {trigger.threshold:g}"
+        case "no_samples":
+            return "no train sample is pending"
+        case "metric":
+            return f"the metric {trigger.metric!r} is not known here: it never fires"
+        case "window":
+            window = "" if trigger.window is None else show_window(trigger.window)
+            return f"outside the window {window} ({verdict.zone}), {trigger.metric} {verdict.samples}"
+        case "dataset":
+            return verdict.note or "the dataset cannot be read"
+        case "no_model":
+            return verdict.note or "no Train/Completed condition names a model"
+        case "in_progress":
+            return "the decision was made, its files are being written"
+    return verdict.note or verdict.reason
+
+
+def dataset_view(state: DatasetState) -> JsonObject:
+    """The payload of the datasets topic; `samples` are the records that the file holds now."""
+    return {
+        "samples": state.records,
+        "url": state.url,
+        "format": state.format,
+        "error": None if state.problem is None else state.problem.error,
+        "gm_message": state.gm_message,
+        "time": state.updated,
+    }
