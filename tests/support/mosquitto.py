@@ -24,7 +24,7 @@ class Mosquitto:
 
     `extra` are further lines of mosquitto.conf, put after the listener's (so `allow_anonymous false`, `acl_file` or
     `password_file` there replace `anonymous`); `listener` are further lines of the first listener, for TLS.
-    With `persistence` the database is written after each change (`autosave_interval 1`, `autosave_on_changes true`).
+    With `persistence` the database is written at `stop` and every second; with `save_on_change` after each change, slowly.
     """
 
     def __init__(
@@ -35,6 +35,7 @@ class Mosquitto:
         listener: str = "",
         anonymous: bool = True,
         persistence: bool = False,
+        save_on_change: bool = False,
         max_inflight_messages: int = 100,
         max_queued_messages: int = 100_000,
         port: int | None = None,
@@ -45,6 +46,7 @@ class Mosquitto:
         self._listener = listener
         self._anonymous = anonymous
         self._persistence = persistence
+        self._save_on_change = save_on_change
         self._max_inflight_messages = max_inflight_messages
         self._max_queued_messages = max_queued_messages
         self._process: subprocess.Popen[bytes] | None = None
@@ -131,5 +133,6 @@ class Mosquitto:
             f"persistence {'true' if self._persistence else 'false'}",
         ]
         if self._persistence:
-            lines += [f"persistence_location {self.folder}/", "autosave_interval 1", "autosave_on_changes true"]
+            lines += [f"persistence_location {self.folder}/", "autosave_interval 1"]
+            lines += [f"autosave_on_changes {'true' if self._save_on_change else 'false'}"]
         return "\n".join([*lines, self._extra, ""])
