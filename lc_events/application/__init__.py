@@ -1,0 +1,1 @@
+"""The event store: names and bytes on disk, the hash chain, saving and reading; no decision is made here."""

@@ -1,0 +1,198 @@
+"""The library's SQLite recorder, extended in one transaction by the chain, the known messages and positions."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from eventsourcing.persistence import StoredEvent
+from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteCursor, SQLiteDatastore
+
+from lc_events.application.chain import EMPTY, next_hash
+from lc_events.errors import IntegrityError
+
+__all__ = ["ChainedRecorder", "Head", "Known", "StoredRow"]
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS chain (notification_id INTEGER PRIMARY KEY, hash BLOB NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS known_messages (
+        position INTEGER PRIMARY KEY, scope TEXT NOT NULL, key TEXT NOT NULL, context TEXT NOT NULL,
+        time REAL NOT NULL, UNIQUE (scope, key))""",
+    "CREATE TABLE IF NOT EXISTS positions (name TEXT PRIMARY KEY, notification_id INTEGER NOT NULL) WITHOUT ROWID",
+)
+_ROWS = (
+    "SELECT e.rowid, e.originator_id, e.originator_version, e.topic, e.state, lower(hex(c.hash))"
+    " FROM stored_events e LEFT JOIN chain c ON c.notification_id = e.rowid "
+)
+
+
+class Head(NamedTuple):
+    """The newest version of a stream and its hash (hex)."""
+
+    version: int
+    hash: str
+
+
+class Known(NamedTuple):
+    """A message that was taken in: `key` is its id or digest, `time` seconds since the epoch."""
+
+    scope: str
+    key: str
+    context: str
+    time: float
+
+
+class StoredRow(NamedTuple):
+    """An event as it lies on disk; `hash` is empty if its link is missing."""
+
+    notification_id: int
+    stream: str
+    version: int
+    name: str
+    state: bytes
+    hash: str
+
+
+class ChainedRecorder(SQLiteApplicationRecorder):
+    """Inserts events only as the next versions of their streams, each with its link of the chain."""
+
+    def __init__(self, datastore: SQLiteDatastore, events_table_name: str = "stored_events") -> None:
+        super().__init__(datastore, events_table_name)
+        self._heads: dict[str, Head] = {}
+
+    def construct_create_table_statements(self) -> list[str]:
+        """The library's events table, and ours."""
+        return [*super().construct_create_table_statements(), *_TABLES]
+
+    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
+        """Insert all or nothing; the heads move only after the commit."""
+        heads: dict[str, Head] = {}
+        ids = super().insert_events(stored_events, heads=heads, **kwargs)
+        self._heads.update(heads)
+        return ids
+
+    def _insert_events(  # type: ignore[override]
+        self,
+        c: SQLiteCursor,
+        stored_events: Sequence[StoredEvent],
+        *,
+        heads: dict[str, Head],
+        known: Iterable[Known] = (),
+        positions: Mapping[str, int] | None = None,
+        **_: Any,
+    ) -> Sequence[int]:
+        ids = []
+        for event in stored_events:
+            stream = str(event.originator_id)
+            head = heads.get(stream) or self._head(c, stream)
+            if event.originator_version != head.version + 1:
+                raise IntegrityError(f"{stream}: version {event.originator_version} does not follow {head.version}")
+            hash_ = next_hash(head.hash, stream, event.originator_version, event.topic, event.state)
+            c.execute(self.insert_events_statement, (stream, event.originator_version, event.topic, event.state))
+            c.execute("INSERT INTO chain VALUES (?, ?)", (c.lastrowid, bytes.fromhex(hash_)))
+            ids.append(c.lastrowid)
+            heads[stream] = Head(event.originator_version, hash_)
+        c.executemany("INSERT OR REPLACE INTO known_messages (scope, key, context, time) VALUES (?, ?, ?, ?)", known)
+        c.executemany("INSERT OR REPLACE INTO positions VALUES (?, ?)", (positions or {}).items())
+        return ids
+
+    def _head(self, c: SQLiteCursor, stream: str) -> Head:
+        if (head := self._heads.get(stream)) is None:
+            c.execute(
+                _ROWS + "WHERE e.originator_id = ? ORDER BY e.originator_version DESC LIMIT 1",
+                (stream,),
+            )
+            row = c.fetchone()
+            head = self._heads[stream] = Head(0, EMPTY) if row is None else Head(row[2], row[5])
+        return head
+
+    def head(self, stream: str) -> Head:
+        """The newest version of a stream and its hash; version 0 for a stream that is not there."""
+        with self.datastore.transaction(commit=False) as c:
+            return self._head(c, stream)
+
+    def forget_heads(self) -> None:
+        """Read the heads from disk again: after a failed save, what is remembered proves nothing."""
+        self._heads.clear()
+
+    def rows(
+        self, *, stream: str | None = None, gt: int = 0, lte: int | None = None, limit: int | None = None
+    ) -> list[StoredRow]:
+        """Rows of one stream in version order, or of the whole log (`gt`, `lte`: notification ids) in log order."""
+        column = "e.rowid" if stream is None else "e.originator_version"
+        clauses: list[str] = [f"{column} > ?"]
+        values: list[int | str] = [gt]
+        if stream is not None:
+            clauses.append("e.originator_id = ?")
+            values.append(stream)
+        if lte is not None:
+            clauses.append(f"{column} <= ?")
+            values.append(lte)
+        statement = f"{_ROWS} WHERE {' AND '.join(clauses)} ORDER BY {column} LIMIT ?"
+        values.append(-1 if limit is None else limit)
+        with self.datastore.transaction(commit=False) as c:
+            c.execute(statement, values)
+            return [StoredRow(*row) for row in c.fetchall()]
+
+    def scan(self) -> Iterable[StoredRow]:
+        """Every row, stream by stream and in version order, without holding them all."""
+        with self.datastore.transaction(commit=False) as c:
+            c.execute(f"{_ROWS} ORDER BY e.originator_id, e.originator_version")
+            while rows := c.sqlite_cursor.fetchmany(5000):
+                yield from (StoredRow(*row) for row in rows)
+
+    def streams(self) -> list[str]:
+        """The names of all streams, sorted."""
+        with self.datastore.transaction(commit=False) as c:
+            c.execute("SELECT DISTINCT originator_id FROM stored_events ORDER BY originator_id")
+            return [row[0] for row in c.fetchall()]
+
+    def known_keys(self, pairs: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Which of these (scope, key) pairs were taken in before."""
+        found: set[tuple[str, str]] = set()
+        with self.datastore.transaction(commit=False) as c:
+            for start in range(0, len(pairs), 400):
+                part = pairs[start : start + 400]
+                marks = ",".join(["(?,?)"] * len(part))
+                c.execute(
+                    f"SELECT scope, key FROM known_messages WHERE (scope, key) IN (VALUES {marks})",  # noqa: S608
+                    [text for pair in part for text in pair],
+                )
+                found.update((row[0], row[1]) for row in c.fetchall())
+        return found
+
+    def newest_known(self, scope: str, limit: int) -> list[Known]:
+        """The newest messages of a scope, the newest first."""
+        with self.datastore.transaction(commit=False) as c:
+            c.execute(
+                "SELECT scope, key, context, time FROM known_messages WHERE scope = ? ORDER BY position DESC LIMIT ?",
+                (scope, limit),
+            )
+            return [Known(*row) for row in c.fetchall()]
+
+    def forget_known(self, *, before: float, keep: int) -> None:
+        """Drop known messages older than `before` (seconds since the epoch), but none of the newest `keep`."""
+        with self.datastore.transaction(commit=True) as c:
+            c.execute(
+                "DELETE FROM known_messages WHERE time < ?"
+                " AND position <= (SELECT max(position) FROM known_messages) - ?",
+                (before, keep),
+            )
+
+    def position(self, name: str) -> int:
+        """Up to which notification `name` has gone; 0 at first."""
+        with self.datastore.transaction(commit=False) as c:
+            c.execute("SELECT notification_id FROM positions WHERE name = ?", (name,))
+            row = c.fetchone()
+            return 0 if row is None else int(row[0])
+
+    def quick_check(self) -> str | None:
+        """SQLite's own `quick_check`; None if the database is sound, else its first complaint."""
+        try:
+            with self.datastore.transaction(commit=False) as c:
+                c.execute("PRAGMA quick_check(1)")
+                answer = str(c.fetchone()[0])
+        except sqlite3.DatabaseError as error:
+            answer = str(error)
+        return None if answer == "ok" else answer
