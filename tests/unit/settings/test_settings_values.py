@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lc_events.errors import UsageError
+from lc_events.settings.programs import GmSettings, LcSettings, WorkerSettings
+
+
+def test_the_defaults_are_those_of_the_contract():
+    settings = LcSettings.load(node="edge1")
+
+    assert settings.mqtt.display_url == "mqtt://127.0.0.1:1883"
+    assert settings.mqtt.client_id == "lc-edge1"
+    assert (settings.mqtt_mode, settings.ticks, settings.topic_root) == ("external", "all", "sedna")
+    assert (settings.log, settings.log_format) == ("info", "text")
+    assert (settings.state_dir, settings.store) == (Path("lc-state"), Path("lc-state/events.db"))
+    assert (settings.root, settings.tick_seconds, settings.dataset_seconds) == (Path("/"), None, 60)
+    assert settings.max_message_bytes == 1_048_576
+
+
+def test_each_program_has_a_session_of_its_own():
+    assert GmSettings.load().mqtt.client_id == "gm"
+    assert WorkerSettings.load(node="edge1").mqtt.client_id == "worker-edge1"
+
+
+@pytest.mark.parametrize(
+    ("store", "file"),
+    [
+        ("sqlite:///below/events.db", "below/events.db"),
+        ("sqlite:////var/lib/events.db", "/var/lib/events.db"),
+        ("other.db", "other.db"),
+        ("/var/lib/other.db", "/var/lib/other.db"),
+    ],
+)
+def test_a_store_is_a_url_or_a_path(store, file):
+    assert LcSettings.load(store=store).store == Path(file)
+
+
+def test_a_store_that_is_a_folder_is_the_data_base_in_it(tmp_path):
+    assert LcSettings.load(store=f"sqlite:///{tmp_path}").store == tmp_path / "events.db"
+
+
+def test_the_store_lies_in_the_state_folder():
+    assert LcSettings.load(state_dir="elsewhere").store == Path("elsewhere/events.db")
+    assert GmSettings.load(state_dir="elsewhere").store == Path("elsewhere/events.db")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("node", "gm", "not gm"),
+        ("node", "a/b", "A-Z a-z 0-9"),
+        ("node", "n" * 65, "1 to 64"),
+        ("mqtt_url", "http://127.0.0.1", r"LC_MQTT_….*mqtt:// or mqtts://"),
+        ("mqtt_url", "mqtt://127.0.0.1:70000", "port"),
+        ("mqtt_password_file", "missing.txt", "missing.txt: No such file"),
+        ("mqtt_client_id", "a b", "A-Z a-z 0-9"),
+        ("mqtt_mode", "both", "'external' or 'internal'"),
+        ("store", "postgresql://host/db", "sqlite:///FILE"),
+        ("store", "sqlite:///:memory:", "sqlite:///FILE"),
+        ("tick_seconds", "0", "greater than 0"),
+        ("tick_seconds", "inf", "finite"),
+        ("tick_seconds", "nan", "must be"),
+        ("ticks", "some", "'all' or 'decisive'"),
+        ("dataset_seconds", "1 minute", "valid number"),
+        ("timezone", "Europe", "IANA"),
+        ("timezone", "../etc/passwd", "IANA"),
+        ("max_message_bytes", "1e6", "valid integer"),
+        ("max_message_bytes", "999999999", "less than or equal to 268435455"),
+        ("topic_root", "$SYS", "topic root"),
+        ("topic_root", "a/#", "topic root"),
+        ("log", "loud", "'debug', 'info'"),
+        ("log_format", "xml", "'text' or 'json'"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_what_is_allowed(field, value, words):
+    with pytest.raises(UsageError, match=words):
+        LcSettings.load(**{field: value})
+
+
+def test_a_state_folder_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"^--state-dir is .*must be a folder$"):
+        LcSettings.load(state_dir=tmp_path / "file")
+
+
+def test_the_log_level_may_be_written_in_capitals(env):
+    env(LC_LOG="DEBUG")
+    assert LcSettings.load().log == "debug"
+
+
+def test_executables_are_words_with_commas_between_or_a_list(env, config):
+    assert WorkerSettings.load().allow == ("python", "python3")
+    assert WorkerSettings.load(config=config('allow = ["sh", "python"]')).allow == ("sh", "python")
+    env(WORKER_ALLOW="python, /usr/bin/env,")
+    assert WorkerSettings.load().allow == ("python", "/usr/bin/env")
+
+
+@pytest.mark.parametrize("url", ["mqtt://user:hunter2@broker", "mqtt://user:hunter2@broker:99999"])
+def test_a_password_is_never_shown(env, url):
+    env(LC_MQTT_URL=url)
+    try:
+        shown = repr(LcSettings.load()) + repr(LcSettings.load().mqtt)
+    except UsageError as error:
+        shown = str(error)
+
+    assert "hunter2" not in shown
+    assert shown
