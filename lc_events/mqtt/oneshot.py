@@ -1,0 +1,75 @@
+"""One question to a broker and its answer, for commands that come and go."""
+
+from __future__ import annotations
+
+import queue
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lc_events.errors import BrokerError
+from lc_events.mqtt.client import MqttClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lc_events.mqtt.packets import Publication, Received
+    from lc_events.mqtt.settings import MqttSettings
+
+__all__ = ["request", "retained"]
+
+
+def retained(
+    settings: MqttSettings, topic_filter: str, *, quiet_seconds: float = 0.3, timeout: float = 10.0
+) -> dict[str, bytes]:
+    """Return the retained messages of a filter by topic, once none came for `quiet_seconds`; BrokerError in words.
+
+    MQTT has no end mark for them; `timeout` bounds connecting and collecting each. The client id is a throw-away one.
+    """
+    found: dict[str, bytes] = {}
+    arrived: queue.Queue[Received] = queue.Queue()
+    with _client(settings, topic_filter, arrived) as client:
+        client.wait_connected(timeout)
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            try:
+                received = arrived.get(timeout=quiet_seconds)
+            except queue.Empty:
+                return found
+            client.ack(received)
+            if received.retain and received.payload:
+                found[received.topic] = received.payload
+    return found
+
+
+def request(
+    settings: MqttSettings,
+    publication: Publication,
+    answers: str,
+    *,
+    accepts: Callable[[Received], bool] = lambda _: True,
+    timeout: float = 10.0,
+) -> Received:
+    """Publish, and return the first message on the filter `answers` that `accepts`; BrokerError if none comes in time.
+
+    `timeout` seconds bound connecting and waiting each. Retained messages are no answers.
+    """
+    arrived: queue.Queue[Received] = queue.Queue()
+    with _client(settings, answers, arrived) as client:
+        client.wait_connected(timeout)
+        deadline = time.monotonic() + timeout
+        client.publish_and_wait(publication, timeout)
+        while True:
+            try:
+                received = arrived.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                raise BrokerError(f"no answer on {answers} within {timeout:g} s", code="no_answer") from None
+            client.ack(received)
+            if not received.retain and accepts(received):
+                return received
+
+
+def _client(settings: MqttSettings, topic_filter: str, arrived: queue.Queue[Received]) -> MqttClient:
+    return MqttClient(
+        replace(settings, client_id=None), subscriptions=[topic_filter], on_message=arrived.put, clean=True
+    )
