@@ -1,0 +1,113 @@
+"""What was refused, as it came, in files of mode 0600 outside the store: bounded, the oldest go first."""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from lc_events.errors import NotFoundError
+
+__all__ = ["Quarantine", "Refused"]
+
+_PER_TOPIC = 100
+_IN_ALL = 2000
+_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A refused message: where and when it came, its bytes, and why it was not taken."""
+
+    id: str
+    time: str
+    topic: str
+    code: str
+    error: str
+    payload: bytes
+
+
+class Quarantine:
+    """A folder of refused messages, one JSON file each, named by time and a random part."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self.dropped = 0
+        """Messages that had to make room since the start."""
+
+    def put(self, *, time: str, topic: str, code: str, error: str, payload: bytes) -> str:
+        """Keep a refused message and return its id. OSError if it cannot be written."""
+        entry_id = f"{time.translate(str.maketrans('', '', '-:.TZ'))}-{secrets.token_hex(4)}"
+        record = {"id": entry_id, "time": time, "topic": topic, "code": code, "error": error}
+        data = orjson.dumps({**record, "payload": base64.b64encode(payload).decode()})
+        with self._lock:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            descriptor = os.open(self._folder / f"{entry_id}.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            self._make_room(topic)
+        return entry_id
+
+    def entries(self) -> Iterator[Refused]:
+        """All that is kept, the oldest first; a file that is no entry is passed over."""
+        for path in self._paths():
+            try:
+                yield self._read(path)
+            except (OSError, ValueError, KeyError):
+                continue
+
+    def get(self, entry_id: str) -> Refused:
+        """One entry; NotFoundError if there is none of that id."""
+        path = self._path(entry_id)
+        try:
+            return self._read(path)
+        except (OSError, ValueError, KeyError):
+            raise NotFoundError(f"quarantine has no entry {entry_id[:80]!r}") from None
+
+    def drop(self, entry_id: str) -> None:
+        """Throw an entry away; NotFoundError if there is none of that id."""
+        try:
+            self._path(entry_id).unlink()
+        except OSError:
+            raise NotFoundError(f"quarantine has no entry {entry_id[:80]!r}") from None
+
+    def _path(self, entry_id: str) -> Path:
+        if not entry_id.replace("-", "").isalnum():
+            raise NotFoundError(f"quarantine has no entry {entry_id[:80]!r}")
+        return self._folder / f"{entry_id}.json"
+
+    def _paths(self) -> list[Path]:
+        return sorted(self._folder.glob("*.json"))
+
+    def _read(self, path: Path) -> Refused:
+        record = orjson.loads(path.read_bytes())
+        payload = base64.b64decode(record["payload"])
+        return Refused(record["id"], record["time"], record["topic"], record["code"], record["error"], payload)
+
+    def _make_room(self, topic: str) -> None:
+        paths = self._paths()
+        sizes = {path: path.stat().st_size for path in paths}
+        if len(paths) > _PER_TOPIC:
+            topics = {entry.id: entry.topic for entry in self.entries()}
+            of_topic = [path for path in paths if topics.get(path.stem) == topic]
+        else:
+            of_topic = []
+        excess = set(of_topic[: max(0, len(of_topic) - _PER_TOPIC)]) | set(paths[: max(0, len(paths) - _IN_ALL)])
+        total = sum(sizes.values())
+        for path in paths:
+            if path in excess or total > _BYTES:
+                path.unlink(missing_ok=True)
+                total -= sizes[path]
+                self.dropped += 1
+
+    def counts(self) -> Counter[str]:
+        """How many entries there are of each code."""
+        return Counter(entry.code for entry in self.entries())

@@ -1,0 +1,56 @@
+"""Secrets of resources, in one file of mode 0600 in the state folder, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import orjson
+
+from lc_events.messages.secrets import Secrets
+
+__all__ = ["Vault"]
+
+
+class Vault:
+    """The newest secrets that GM sent for each resource; dropped with the resource."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._secrets: dict[str, dict[str, str]] = orjson.loads(path.read_bytes()) if path.exists() else {}
+
+    def get(self, stream: str) -> Secrets:
+        """The secrets of a resource by their place in it."""
+        with self._lock:
+            return dict(self._secrets.get(stream, {}))
+
+    def put(self, stream: str, secrets: Secrets) -> None:
+        """Keep what GM sent last; with none, the resource has none any more. OSError if the file cannot be written."""
+        with self._lock:
+            if self._secrets.get(stream, {}) == secrets:
+                return
+            if secrets:
+                self._secrets[stream] = dict(secrets)
+            else:
+                del self._secrets[stream]
+            self._write()
+
+    def drop(self, stream: str) -> None:
+        """Forget a resource's secrets."""
+        self.put(stream, {})
+
+    def _write(self) -> None:
+        temporary = self._path.with_suffix(".new")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(orjson.dumps(self._secrets))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._path)
+        folder = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
