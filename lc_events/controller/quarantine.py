@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 import secrets
 import threading
@@ -35,17 +36,19 @@ class Refused:
 
 
 class Quarantine:
-    """A folder of refused messages, one JSON file each, named by time and a random part."""
+    """A folder of refused messages, one JSON file each, named by time, a tag of the topic and a random part."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
+        self._sizes = {path.stem: path.stat().st_size for path in self._paths()}
         self.dropped = 0
         """Messages that had to make room since the start."""
 
     def put(self, *, time: str, topic: str, code: str, error: str, payload: bytes) -> str:
         """Keep a refused message and return its id. OSError if it cannot be written."""
-        entry_id = f"{time.translate(str.maketrans('', '', '-:.TZ'))}-{secrets.token_hex(4)}"
+        tag = hashlib.sha256(topic.encode(errors="replace")).hexdigest()[:8]
+        entry_id = f"{time.translate(str.maketrans('', '', '-:.TZ'))}-{tag}-{secrets.token_hex(4)}"
         record = {"id": entry_id, "time": time, "topic": topic, "code": code, "error": error}
         data = orjson.dumps({**record, "payload": base64.b64encode(payload).decode()})
         with self._lock:
@@ -53,7 +56,8 @@ class Quarantine:
             descriptor = os.open(self._folder / f"{entry_id}.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
-            self._make_room(topic)
+            self._sizes[entry_id] = len(data)
+            self._make_room(tag)
         return entry_id
 
     def entries(self) -> Iterator[Refused]:
@@ -92,20 +96,16 @@ class Quarantine:
         payload = base64.b64decode(record["payload"])
         return Refused(record["id"], record["time"], record["topic"], record["code"], record["error"], payload)
 
-    def _make_room(self, topic: str) -> None:
-        paths = self._paths()
-        sizes = {path: path.stat().st_size for path in paths}
-        if len(paths) > _PER_TOPIC:
-            topics = {entry.id: entry.topic for entry in self.entries()}
-            of_topic = [path for path in paths if topics.get(path.stem) == topic]
-        else:
-            of_topic = []
-        excess = set(of_topic[: max(0, len(of_topic) - _PER_TOPIC)]) | set(paths[: max(0, len(paths) - _IN_ALL)])
-        total = sum(sizes.values())
-        for path in paths:
-            if path in excess or total > _BYTES:
-                path.unlink(missing_ok=True)
-                total -= sizes[path]
+    def _make_room(self, tag: str) -> None:
+        """Drop the oldest of this topic beyond its share, and the oldest of all beyond the number and the bytes."""
+        of_topic = [entry_id for entry_id in self._sizes if entry_id.split("-")[1:2] == [tag]]
+        excess = set(of_topic[: max(0, len(of_topic) - _PER_TOPIC)])
+        excess.update(list(self._sizes)[: max(0, len(self._sizes) - _IN_ALL)])
+        total = sum(self._sizes.values())
+        for entry_id in list(self._sizes):
+            if entry_id in excess or total > _BYTES:
+                (self._folder / f"{entry_id}.json").unlink(missing_ok=True)
+                total -= self._sizes.pop(entry_id)
                 self.dropped += 1
 
     def counts(self) -> Counter[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple, TypeVar
@@ -14,6 +14,8 @@ from lc_events.messages.json import JsonObject
 
 __all__ = [
     "DatasetState",
+    "confirm_dataset_reports",
+    "duplicate_dataset_message",
     "evolve_dataset",
     "fold_dataset",
     "observe_dataset",
@@ -202,7 +204,22 @@ def receive_dataset_message(state: DatasetState, message: DownMessage, now: str)
     )
     moved = (steps.state.url, steps.state.format) != (state.url, state.format)
     if moved and state.mark is not None:
-        steps.add(e.DatasetReset, cause="url", epoch=state.epoch + 1, records=0)
+        steps.add(e.DatasetReset, cause="url", epoch=state.epoch + 1, records=0, resource_kind=state.kind)
+    return steps.events, steps.state
+
+
+def duplicate_dataset_message(state: DatasetState, message_id: str | None, now: str) -> _Decision:
+    """Count a repeat; it changes nothing else."""
+    steps = Steps(state, now, evolve_dataset)
+    steps.add(e.DuplicateReceived, id=message_id)
+    return steps.events, steps.state
+
+
+def confirm_dataset_reports(state: DatasetState, versions: Sequence[int], now: str) -> _Decision:
+    """Stop repeating the number of samples that GM says it has."""
+    steps = Steps(state, now, evolve_dataset)
+    if state.unconfirmed is not None and state.unconfirmed in versions:
+        steps.add(e.ReportsConfirmed, versions=[state.unconfirmed])
     return steps.events, steps.state
 
 
@@ -232,7 +249,7 @@ def observe_dataset(
 def reset_dataset(state: DatasetState, *, cause: str, mark: JsonObject | None, now: str) -> _Decision:
     """Counted content changed or is gone: the file starts anew, as the next epoch."""
     steps = Steps(state, now, evolve_dataset)
-    steps.add(e.DatasetReset, cause=cause, epoch=state.epoch + 1, records=0, mark=mark)
+    steps.add(e.DatasetReset, cause=cause, epoch=state.epoch + 1, records=0, mark=mark, resource_kind=state.kind)
     return steps.events, steps.state
 
 

@@ -265,6 +265,7 @@ class DatasetReset(Event):
     epoch: int
     records: int
     mark: JsonObject | None = None
+    resource_kind: str = "Dataset"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,179 @@
+"""What decisions set off, outside the committer: sample files, the deployed model, a job's folders."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from lc_events.controller.clock import Clock, stamp
+from lc_events.controller.committer import Committer
+from lc_events.controller.transaction import Transaction
+from lc_events.controller.world import State, World
+from lc_events.domain import events as e
+from lc_events.domain.decisions import record_failure, record_files, record_model
+from lc_events.domain.job import Intent, JobState
+from lc_events.errors import StorageError
+from lc_events.messages.json import JsonObject
+from lc_events.messages.resources import below
+from lc_events.storage.port import Storage
+
+__all__ = ["Effects"]
+
+_log = logging.getLogger("lc_events.effects")
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+_THREADS = 4
+_FOLDERS = ("data/train", "data/eval", "train", "eval")
+
+Spooled = Callable[[str, int, int], Iterator[bytes]]
+"""Records `[first, last)` of a dataset's spool (its stream first), as bytes in chunks."""
+Done = Callable[[Transaction, JobState, str], None]
+
+
+class _Finished:
+    """The outcome of an effect, to be recorded as a fact."""
+
+    def __init__(self, stream: str, record: Done, clock: Clock) -> None:
+        self._stream = stream
+        self._record = record
+        self._clock = clock
+
+    def announced(self) -> Collection[tuple[str, str]]:
+        return ()
+
+    def carry_out(self, transaction: Transaction) -> None:
+        self._record(transaction, transaction.job(self._stream), stamp(self._clock.now()))
+
+    def failed(self, error: Exception) -> None:
+        _log.error("%s: what was done could not be recorded: %s", self._stream, error)
+
+
+class Effects:
+    """Carries out intents, a few at a time, until they are facts; each may be done twice without harm.
+
+    What fails is tried again for ever, after 1 s, 2 s … 60 s. Only a model that does not exist, or that does not lie
+    below the job's outputDir, is given up.
+    """
+
+    def __init__(
+        self, committer: Committer, world: World, clock: Clock, *, storage: Callable[[str], Storage], spooled: Spooled
+    ) -> None:
+        self._committer = committer
+        self._world = world
+        self._clock = clock
+        self._storage = storage
+        self._spooled = spooled
+        self._pool = ThreadPoolExecutor(_THREADS, "effect")
+        self._running: dict[str, int] = {}
+        self._with_folders: dict[str, int] = {}
+
+    def start(self) -> None:
+        """Take up what a stop or a crash left undone."""
+        self.consider(self._world.jobs())
+
+    def stop(self) -> None:
+        """Let what has begun finish; nothing new begins."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def consider(self, states: Iterable[State]) -> None:
+        """Begin what changed jobs intend; on the committer's thread."""
+        for job in states:
+            if not isinstance(job, JobState) or not job.is_live:
+                continue
+            if self._with_folders.get(job.stream) != job.generation:
+                self._with_folders[job.stream] = job.generation
+                self._pool.submit(self._make_folders, job.stream, job.output_dir)
+            if job.intent is not None and self._running.get(job.stream) != job.intent.version:
+                self._begin(job, job.intent, attempt=1)
+
+    def _begin(self, job: JobState, intent: Intent, attempt: int) -> None:
+        self._running[job.stream] = intent.version
+        self._pool.submit(self._carry_out, job, intent, attempt)
+
+    def _make_folders(self, stream: str, output_dir: str) -> None:
+        """The four folders that Sedna makes at insert; where that fails, writing says so in time."""
+        try:
+            storage = self._storage(output_dir)
+            for folder in _FOLDERS:
+                storage.make_folder(f"{output_dir}/{folder}")
+        except StorageError as error:
+            _log.warning("%s: %s", stream, error)
+
+    def _carry_out(self, job: JobState, intent: Intent, attempt: int) -> None:
+        try:
+            record = self._perform(job, intent)
+        except StorageError as error:
+            self._note_failure(job, intent, attempt, error)
+        except Exception as error:  # noqa: BLE001 - a defect must not end the pool's thread unseen
+            _log.exception("%s: %s of round %d", job.stream, intent.stage, intent.round)
+            self._note_failure(job, intent, attempt, StorageError(repr(error), code="internal"))
+        else:
+            self._committer.submit(_Finished(job.stream, record, self._clock))
+
+    def _perform(self, job: JobState, intent: Intent) -> Done:
+        event = intent.event
+        if isinstance(event, e.DeployTriggered):
+            return self._deploy(job, event)
+        files = [self._write_samples(job, event)]
+        return lambda transaction, state, now: _keep(
+            transaction, record_files(state, intent.stage, intent.round, files, now)
+        )
+
+    def _write_samples(self, job: JobState, event: e.TrainingTriggered | e.EvaluationTriggered) -> JsonObject:
+        url = str(event.input["dataURL"])
+        storage = self._storage(url)
+        if isinstance(event, e.EvaluationTriggered) and event.existing and storage.exists(url):
+            size, sha256 = storage.stat(url).size, storage.sha256(url)
+        else:
+            written = storage.write(url, self._records(job, event))
+            size, sha256 = written.size, written.sha256
+        return {"url": url, "size": size, "sha256": sha256, "records": event.samples}
+
+    def _records(self, job: JobState, event: e.TrainingTriggered | e.EvaluationTriggered) -> Iterator[bytes]:
+        if event.header is not None:
+            yield event.header.encode() + b"\n"
+        for first, last in event.spooled:
+            yield from self._spooled(f"{job.namespace}/dataset/{job.dataset}", first, last)
+
+    def _deploy(self, job: JobState, event: e.DeployTriggered) -> Done:
+        source, target = str((event.model or {})["url"]), str(event.target)
+        if not below(source, job.output_dir):
+            raise StorageError(f"{source} does not lie below the job's outputDir {job.output_dir}", code="outside")
+        copied = self._storage(target).copy(source, target, below=job.output_dir)
+        return lambda transaction, state, now: _keep(
+            transaction,
+            record_model(state, event.round, url=target, sha256=copied.sha256, size=copied.size, now=now),
+        )
+
+    def _note_failure(self, job: JobState, intent: Intent, attempt: int, error: StorageError) -> None:
+        final = intent.stage == "Deploy" and (error.missing or error.code == "outside")
+
+        def record(transaction: Transaction, state: JobState, now: str) -> None:
+            _keep(
+                transaction,
+                record_failure(
+                    state,
+                    intent.stage,
+                    intent.round,
+                    attempt=attempt,
+                    code=error.code,
+                    error=str(error),
+                    final=final,
+                    now=now,
+                ),
+            )
+
+        self._committer.submit(_Finished(job.stream, record, self._clock))
+        if not final:
+            pause = min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE)
+            self._committer.later(pause, lambda: self._try_again(job.stream, intent, attempt + 1))
+
+    def _try_again(self, stream: str, intent: Intent, attempt: int) -> None:
+        job = self._world.get(stream)
+        if isinstance(job, JobState) and job.intent is not None and job.intent.version == intent.version:
+            self._begin(job, job.intent, attempt)
+
+
+def _keep(transaction: Transaction, decision: tuple[list[e.Event], JobState]) -> None:
+    transaction.keep(decision)

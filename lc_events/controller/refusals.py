@@ -1,0 +1,77 @@
+"""Refusing at the door: quarantine, `sedna/errors/NODE`, and `done` with the code for a worker that waits."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lc_events.controller.quarantine import Quarantine
+from lc_events.messages.json import dumps
+from lc_events.mqtt.packets import Publication
+from lc_events.mqtt.topics import Topics
+
+__all__ = ["Refusals"]
+
+_log = logging.getLogger("lc_events.refusals")
+
+_BURST = 100
+_PER_SECOND = 20.0
+
+
+@dataclass
+class _Bucket:
+    tokens: float
+    filled: float
+
+
+class Refusals:
+    """Keeps and reports what was refused; reports beyond 20 a second (100 at once) are only kept and logged."""
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        topics: Topics,
+        quarantine: Quarantine,
+        publish: Callable[[Publication], None],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._node = node
+        self._topics = topics
+        self._quarantine = quarantine
+        self._publish = publish
+        self._monotonic = monotonic
+        self._bucket = _Bucket(_BURST, monotonic())
+
+    def refuse(
+        self, *, time: str, topic: str, payload: bytes, code: str, error: str, message_id: str | None = None
+    ) -> None:
+        """Keep a message that is not taken and say why; if even that fails, the log has it."""
+        try:
+            entry_id: str | None = self._quarantine.put(time=time, topic=topic, code=code, error=error, payload=payload)
+        except OSError as failure:
+            _log.error("%s: refused (%s: %s), and quarantine cannot keep it: %s", topic[:200], code, error, failure)
+            entry_id = None
+        else:
+            _log.warning("%s: refused (%s: %s), kept as %s", topic[:200], code, error, entry_id)
+        self.report(
+            {
+                "code": code,
+                "error": error,
+                "topic": topic,
+                "id": message_id,
+                "quarantine": entry_id,
+                "time": time,
+            }
+        )
+
+    def report(self, report: dict[str, str | None]) -> None:
+        """Publish on `sedna/errors/NODE`, within the rate."""
+        now = self._monotonic()
+        bucket = self._bucket
+        bucket.tokens = min(_BURST, bucket.tokens + (now - bucket.filled) * _PER_SECOND)
+        bucket.filled = now
+        if bucket.tokens >= 1:
+            bucket.tokens -= 1
+            self._publish(Publication(self._topics.errors(self._node), dumps(report)))

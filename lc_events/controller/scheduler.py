@@ -1,0 +1,133 @@
+"""When waiting jobs are ticked: by their period, at the opening of their window, at the start, and when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+
+from lc_events.controller.clock import Clock, stamp
+from lc_events.controller.committer import Committer
+from lc_events.controller.transaction import Transaction
+from lc_events.controller.world import State, World, dataset_stream
+from lc_events.domain.decisions import Facts, tick
+from lc_events.domain.job import JobState
+from lc_events.domain.window import next_opening
+
+__all__ = ["DEFAULT_PERIOD", "Scheduler", "TickWork"]
+
+DEFAULT_PERIOD = 60.0
+"""Seconds between ticks of a job whose trigger names no `checkPeriodSeconds` (Sedna's own default)."""
+_LOOK_AT_WALL_CLOCK = 1.0
+
+
+class TickWork:
+    """Ticks of several jobs in one commit."""
+
+    def __init__(self, scheduler: Scheduler, streams: Collection[str], cause: str) -> None:
+        self._scheduler = scheduler
+        self._streams = streams
+        self._cause = cause
+
+    def announced(self) -> Collection[tuple[str, str]]:
+        """Nothing: a tick is never a repeat."""
+        return ()
+
+    def carry_out(self, transaction: Transaction) -> None:
+        """Tick those that still wait."""
+        now = self._scheduler.now()
+        for stream in self._streams:
+            self._scheduler.tick(transaction, stream, now=now, cause=self._cause)
+
+    def failed(self, error: Exception) -> None:
+        """Nobody waits for a tick; the next one comes."""
+
+
+class Scheduler:
+    """Runs on the committer's thread, by its timers.
+
+    Ticks fall on multiples of a job's period since the start, so that the ticks of many jobs share a commit. Windows
+    are looked at by the wall clock every second, so that a clock that jumps does not make us miss an opening.
+    """
+
+    def __init__(self, committer: Committer, world: World, clock: Clock, *, zone: str, period: float | None) -> None:
+        self._committer = committer
+        self._world = world
+        self._clock = clock
+        self._zone = zone
+        self._period = period
+        self._began = clock.monotonic()
+        self._periods: set[float] = set()
+        self._openings: dict[str, datetime] = {}
+
+    def start(self) -> None:
+        """Look at every waiting job at once, for the world went on while we were away."""
+        waiting = [job.stream for job in self._world.jobs() if job.is_waiting]
+        if waiting:
+            self._committer.submit(TickWork(self, waiting, "restart"))
+        self.consider(self._world.jobs())
+        self._committer.later(_LOOK_AT_WALL_CLOCK, self._look_at_openings)
+
+    def now(self) -> str:
+        """The receipt time of a tick."""
+        return stamp(self._clock.now())
+
+    def tick(self, transaction: Transaction, stream: str, *, now: str, cause: str, as_of: str | None = None) -> None:
+        """Tick one job within a commit, with what is wrong with its dataset as a fact."""
+        job = transaction.job(stream)
+        dataset = dataset_stream(job)
+        note = None if dataset is None else transaction.dataset(dataset).note
+        transaction.keep(tick(job, Facts(now, self._zone, note), cause=cause, as_of=as_of))
+
+    def tick_all(self, transaction: Transaction, now: str, as_of: str | None) -> None:
+        """One tick of every waiting job, as somebody asked for."""
+        for stream in [job.stream for job in self._world.jobs()]:
+            self.tick(transaction, stream, now=now, cause="external", as_of=as_of)
+
+    def consider(self, states: Iterable[State]) -> None:
+        """Take note of changed jobs: their period, and the opening of a window that keeps them waiting."""
+        for job in states:
+            if not isinstance(job, JobState):
+                continue
+            if job.is_waiting:
+                self._begin_period(self._period_of(job))
+            self._note_opening(job)
+
+    def _period_of(self, job: JobState) -> float:
+        return self._period or job.trigger.period or DEFAULT_PERIOD
+
+    def _begin_period(self, period: float) -> None:
+        if period not in self._periods:
+            self._periods.add(period)
+            self._wait_for(period)
+
+    def _wait_for(self, period: float) -> None:
+        elapsed = self._clock.monotonic() - self._began
+        self._committer.later(period - elapsed % period, lambda: self._period_ended(period))
+
+    def _period_ended(self, period: float) -> None:
+        of_period = [job for job in self._world.jobs() if job.is_live and self._period_of(job) == period]
+        if not of_period:
+            self._periods.discard(period)
+            return
+        self._wait_for(period)
+        if waiting := [job.stream for job in of_period if job.is_waiting]:
+            self._committer.submit(TickWork(self, waiting, "period"))
+
+    def _note_opening(self, job: JobState) -> None:
+        verdict, window = job.verdict, job.trigger.window
+        if window is None or not job.is_waiting or verdict is None or verdict.reason != "window":
+            self._openings.pop(job.stream, None)
+            return
+        opening = next_opening(window, job.zone, self._clock.now())
+        if opening is not None:
+            self._openings[job.stream] = opening
+
+    def _look_at_openings(self) -> None:
+        self._committer.later(_LOOK_AT_WALL_CLOCK, self._look_at_openings)
+        if not self._openings:
+            return
+        now = self._clock.now()
+        if opened := [stream for stream, opening in self._openings.items() if opening <= now]:
+            for stream in opened:
+                del self._openings[stream]
+            self._committer.submit(TickWork(self, opened, "window"))
