@@ -200,7 +200,7 @@ class Connection:
         except UsageError as error:  # a certificate file that was there at the start
             self._failure = Failure(str(error), permanent=True)
         except (OSError, ValueError) as error:
-            self._failure = connection_failed(error)
+            self._failure = connection_failed(error, handshake=settings.tls)
         return self._failure is None
 
     def _serve(self, listener: Listener) -> bool:

@@ -81,8 +81,12 @@ def disconnected_by_broker(reason: ReasonCode) -> Failure:
     return Failure(f"the broker disconnected us: {refused(reason)}")
 
 
-def connection_failed(error: BaseException) -> Failure:
-    """Words for what the network or TLS says."""
+def connection_failed(error: BaseException, *, handshake: bool = False) -> Failure:
+    """Words for what the network or TLS says; `handshake` if it said so before TLS was there."""
+    if handshake and isinstance(error, ConnectionResetError | ConnectionAbortedError | ssl.SSLEOFError):
+        return Failure(
+            "the connection was closed instead of a TLS handshake: mqtt:// instead of mqtts://, another port?"
+        )
     if isinstance(error, ssl.SSLCertVerificationError):
         return Failure(_CERTIFICATE.get(error.verify_code, f"the broker's certificate: {error.verify_message}"), True)
     if isinstance(error, ssl.SSLError):

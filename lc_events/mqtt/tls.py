@@ -39,7 +39,20 @@ def tls_context(settings: MqttSettings) -> ssl.SSLContext:
             files = " and ".join(str(each) for each in (settings.cert_file, settings.key_file) if each)
             words = "do not belong together" if error.reason == "KEY_VALUES_MISMATCH" else _no_key_pair(error)
             raise UsageError(f"MQTT certificate and key {files}: {words}") from None
+    context.sslsocket_class = _HandshakeSocket
     return context
+
+
+class _HandshakeSocket(ssl.SSLSocket):
+    """Closed when its handshake fails, which paho leaves to the garbage collector."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        """Shake hands, or close."""
+        try:
+            super().do_handshake(block)
+        except BaseException:
+            self.close()
+            raise
 
 
 def _no_key_pair(error: ssl.SSLError) -> str:

@@ -24,7 +24,7 @@ class Mosquitto:
 
     `extra` are further lines of mosquitto.conf, put after the listener's (so `allow_anonymous false`, `acl_file` or
     `password_file` there replace `anonymous`); `listener` are further lines of the first listener, for TLS.
-    With `persistence` the database is written at `stop` and every second; with `save_on_change` after each change, slowly.
+    With `persistence` the database is written at `stop` and every second; `save_on_change`: at each change, slowly.
     """
 
     def __init__(
