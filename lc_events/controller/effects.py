@@ -10,11 +10,13 @@ from lc_events.controller.clock import Clock, stamp
 from lc_events.controller.committer import Committer
 from lc_events.controller.transaction import Transaction
 from lc_events.controller.world import State, World
+from lc_events.datasets.header import header_bytes
 from lc_events.domain import events as e
 from lc_events.domain.decisions import record_failure, record_files, record_model
 from lc_events.domain.job import Intent, JobState
 from lc_events.errors import StorageError
 from lc_events.messages.json import JsonObject
+from lc_events.messages.names import DATASET_KIND, stream_id
 from lc_events.messages.resources import below
 from lc_events.storage.port import Storage
 
@@ -132,9 +134,9 @@ class Effects:
 
     def _records(self, job: JobState, event: e.TrainingTriggered | e.EvaluationTriggered) -> Iterator[bytes]:
         if event.header is not None:
-            yield event.header.encode() + b"\n"
+            yield header_bytes(event.header) + b"\n"
         for first, last in event.spooled:
-            yield from self._spooled(f"{job.namespace}/dataset/{job.dataset}", first, last)
+            yield from self._spooled(stream_id(job.namespace, DATASET_KIND, event.dataset), first, last)
 
     def _deploy(self, job: JobState, event: e.DeployTriggered) -> Done:
         source, target = str((event.model or {})["url"]), str(event.target)

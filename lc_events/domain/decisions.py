@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from lc_events.domain import events as e
 from lc_events.domain.conditions import digest, new_conditions, round_of
-from lc_events.domain.job import JobState, SampleRange
+from lc_events.domain.job import JobState, SampleRange, Source
 from lc_events.domain.job_fold import evolve
 from lc_events.domain.split import train_share
 from lc_events.domain.steps import Steps
@@ -172,6 +172,7 @@ def add_samples(state: JobState, samples: Samples, facts: Facts) -> _Decision:
     skipped = bool(state.adopted_round) and state.place is None
     count = 0 if skipped else samples.rows[1] - samples.rows[0]
     train = train_share(state.train_prob, state.split_seen, count)
+    known = state.source
     arrived = steps.make(
         e.SamplesArrived,
         epoch=samples.epoch,
@@ -180,10 +181,10 @@ def add_samples(state: JobState, samples: Samples, facts: Facts) -> _Decision:
         spooled=None if skipped or samples.spooled is None else list(samples.spooled),
         train=train,
         eval=count - train,
-        dataset=_changed(samples.dataset, state.dataset),
-        url=_changed(samples.url, state.dataset_url),
-        format=_changed(samples.format, state.format),
-        header=_changed(samples.header, state.header),
+        dataset=_changed(samples.dataset, known and known.dataset),
+        url=_changed(samples.url, known and known.url),
+        format=_changed(samples.format, known.format if known else "txt"),
+        header=_changed(samples.header or "", (known and known.header) or ""),
     )
     _push_judged(steps, arrived, facts)
     _react(steps)
@@ -321,37 +322,40 @@ def _react(steps: Steps[JobState]) -> None:
 
 def _trigger_training(steps: Steps[JobState]) -> None:
     state = steps.state
-    ranges = _one_header(state.train_pending)
-    samples = sum(r.size for r in ranges)
+    ranges = _one_source(state.train_pending)
+    source = state.sources[ranges[0].source]
     round_ = state.round + 1
     steps.add(
         e.TrainingTriggered,
         round=round_,
         waiting=list(state.waiting or ()),
+        dataset=source.dataset,
         spooled=[[r.first, r.last] for r in ranges],
-        samples=samples,
-        input=_input(state, "train", round_),
+        samples=sum(r.size for r in ranges),
+        input=_input(state, source, "train", round_),
         facts=state.trigger.facts(state.train_pending_count, state.zone),
-        header=ranges[0].header,
+        header=source.header,
     )
 
 
 def _trigger_evaluation(steps: Steps[JobState]) -> None:
     state = steps.state
-    taken = _one_header(state.eval_pending)
     round_ = state.round
+    taken = _one_source(state.eval_pending)
     repeated = [r for _, ranges in state.eval_window(round_) for r in ranges] + list(state.eval_ranges(round_))
-    header = taken[0].header if taken else (repeated[-1].header if repeated else state.header)
-    ranges = [r for r in (*repeated, *taken) if r.header == header]
+    number = (taken or repeated[-1:] or [SampleRange(0, 0, len(state.sources) - 1)])[0].source
+    source = state.sources[number] if state.sources else Source("", "", state.adopted_format, None)
+    ranges = [r for r in (*repeated, *taken) if r.source == number]
     steps.add(
         e.EvaluationTriggered,
         round=round_,
         waiting=list(state.waiting or ()),
+        dataset=source.dataset,
         spooled=[[r.first, r.last] for r in ranges],
         taken=[[r.first, r.last] for r in taken],
         samples=sum(r.size for r in ranges),
-        input={"models": trusted_models(state), **_input(state, "eval", round_)},
-        header=header,
+        input={"models": trusted_models(state), **_input(state, source, "eval", round_)},
+        header=source.header,
         existing=bool(round_) and state.adopted_round == round_,
     )
 
@@ -373,15 +377,15 @@ def _trigger_deployment(steps: Steps[JobState]) -> None:
     )
 
 
-def _one_header(ranges: Sequence[SampleRange]) -> list[SampleRange]:
-    """The oldest ranges that share a csv header: a file never mixes two, the others wait for a later round."""
-    return list(takewhile(lambda r: r.header == ranges[0].header, ranges))
+def _one_source(ranges: Sequence[SampleRange]) -> list[SampleRange]:
+    """The oldest ranges of one source: a file never mixes two csv headers, the others wait for a later round."""
+    return list(takewhile(lambda r: r.source == ranges[0].source, ranges))
 
 
-def _input(state: JobState, stage: str, round_: int) -> JsonObject:
+def _input(state: JobState, source: Source, stage: str, round_: int) -> JsonObject:
     """Sedna's `input` for a stage: `dataIndexURL` only for a txt dataset in S3."""
     folder = f"{state.output_dir}/data/{stage}/{round_}"
-    urls = {"dataURL": f"{folder}/data.{state.format}"}
-    if state.format == "txt" and is_s3(state.dataset_url or ""):
+    urls = {"dataURL": f"{folder}/data.{source.format}"}
+    if source.format == "txt" and is_s3(source.url):
         urls["dataIndexURL"] = f"{folder}/dataIndex.txt"
     return {**urls, "outputDir": f"{state.output_dir}/{stage}/{round_}"}

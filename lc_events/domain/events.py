@@ -124,7 +124,7 @@ class SamplesArrived(Event):
     """New samples of the dataset: the first `train` of them train, the other `eval` evaluate.
 
     `rows` and `bytes` say where they stood in file number `epoch`; `dataset`, `url`, `format` and `header` are stored
-    when they changed. With neither train nor eval samples the job only moved its place (adopted at the present end).
+    when they changed, a header that is gone as "". With neither train nor eval samples the job only moved its place (adopted at the present end).
     """
 
     epoch: int
@@ -147,6 +147,7 @@ class TrainingTriggered(Event):
 
     round: int
     waiting: Sequence[Json]
+    dataset: str
     spooled: Sequence[Range]
     samples: int
     input: JsonObject
@@ -171,6 +172,7 @@ class EvaluationTriggered(Event):
 
     round: int
     waiting: Sequence[Json]
+    dataset: str
     spooled: Sequence[Range]
     taken: Sequence[Range]
     samples: int

@@ -18,6 +18,7 @@ __all__ = [
     "Place",
     "Report",
     "SampleRange",
+    "Source",
     "Unconfirmed",
     "Verdict",
 ]
@@ -26,12 +27,21 @@ EVAL_WINDOW = 5
 """Rounds whose eval samples an eval file holds (Sedna's EvalSamplesCapacity)."""
 
 
+class Source(NamedTuple):
+    """What samples have in common that may share a file: the dataset, where and how it lay, its csv header."""
+
+    dataset: str
+    url: str
+    format: str
+    header: str | None
+
+
 class SampleRange(NamedTuple):
-    """Samples `[first, last)` of the dataset's spool that share a csv header."""
+    """Samples `[first, last)` of a dataset's spool, of source number `source`."""
 
     first: int
     last: int
-    header: str | None = None
+    source: int
 
     @property
     def size(self) -> int:
@@ -132,10 +142,8 @@ class JobState:
     deploy_status: str = "ready"
     verdict: Verdict | None = None
 
-    dataset: str | None = None
-    dataset_url: str | None = None
-    format: str = "txt"
-    header: str | None = None
+    sources: tuple[Source, ...] = ()
+    adopted_format: str = "txt"
     place: Place | None = None
     adopted_round: int = 0
     seen: int = 0
@@ -190,6 +198,11 @@ class JobState:
     def train_pending_count(self) -> int:
         """Samples that the next round will train on: the metric `num_of_samples`."""
         return sum(r.size for r in self.train_pending)
+
+    @property
+    def source(self) -> Source | None:
+        """Where the newest samples came from."""
+        return self.sources[-1] if self.sources else None
 
     @property
     def output_dir(self) -> str:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from lc_events.domain import events as e
 from lc_events.domain.conditions import READY, is_proven, models_of, rank_of_result, waiting_key
-from lc_events.domain.job import Failure, Intent, JobState, Place, Report, SampleRange, Unconfirmed, Verdict
+from lc_events.domain.job import Failure, Intent, JobState, Place, Report, SampleRange, Source, Unconfirmed, Verdict
 from lc_events.domain.trigger import Trigger
 
 __all__ = ["evolve", "fold"]
@@ -137,18 +137,15 @@ def _ticked(state: JobState, event: e.Ticked) -> None:
 
 
 def _samples_arrived(state: JobState, event: e.SamplesArrived) -> None:
-    state.dataset = event.dataset or state.dataset
-    state.dataset_url = event.url or state.dataset_url
-    state.format = event.format or state.format
-    state.header = event.header if event.header is not None else state.header
+    number = _source_number(state, event)
     state.place = Place(event.epoch, event.rows[1], event.bytes[1])
     if event.spooled is not None:
         first, last = event.spooled
         middle = first + event.train
         if event.train:
-            state.train_pending = (*state.train_pending, SampleRange(first, middle, state.header))
+            state.train_pending = (*state.train_pending, SampleRange(first, middle, number))
         if event.eval:
-            state.eval_pending = (*state.eval_pending, SampleRange(middle, last, state.header))
+            state.eval_pending = (*state.eval_pending, SampleRange(middle, last, number))
     state.seen += event.train + event.eval
     state.split_seen += event.train + event.eval
     state.train_total += event.train
@@ -156,30 +153,47 @@ def _samples_arrived(state: JobState, event: e.SamplesArrived) -> None:
     _judged(state, event.reason, event.samples, None, event.time)
 
 
+def _source_number(state: JobState, event: e.SamplesArrived) -> int:
+    known = state.source
+    source = Source(
+        event.dataset if event.dataset is not None else known.dataset if known else "",
+        event.url if event.url is not None else known.url if known else "",
+        event.format if event.format is not None else known.format if known else "txt",
+        (event.header or None) if event.header is not None else known.header if known else None,
+    )
+    if source != known:
+        state.sources = (*state.sources, source)
+    return len(state.sources) - 1
+
+
 def _training_triggered(state: JobState, event: e.TrainingTriggered) -> None:
     state.round = event.round
     taken = sum(last - first for first, last in event.spooled)
-    state.train_pending = _without_first(state.train_pending, taken)
+    _, state.train_pending = _split_first(state.train_pending, taken)
     _intend(state, "Train", event)
 
 
 def _evaluation_triggered(state: JobState, event: e.EvaluationTriggered) -> None:
-    taken = tuple(SampleRange(first, last, event.header) for first, last in event.taken)
-    state.eval_pending = _without_first(state.eval_pending, sum(r.size for r in taken))
+    taken, state.eval_pending = _split_first(state.eval_pending, sum(last - first for first, last in event.taken))
     before = state.eval_ranges(event.round)
     state.eval_rounds = (*state.eval_window(event.round), (event.round, (*before, *taken)))
     state.evaluated_round = event.round
     _intend(state, "Eval", event)
 
 
-def _without_first(ranges: tuple[SampleRange, ...], count: int) -> tuple[SampleRange, ...]:
-    rest = []
+def _split_first(
+    ranges: tuple[SampleRange, ...], count: int
+) -> tuple[tuple[SampleRange, ...], tuple[SampleRange, ...]]:
+    """The first `count` samples, and the rest."""
+    first, rest = [], []
     for r in ranges:
         taken = min(count, r.size)
         count -= taken
+        if taken:
+            first.append(r._replace(last=r.first + taken))
         if taken < r.size:
             rest.append(r._replace(first=r.first + taken))
-    return tuple(rest)
+    return tuple(first), tuple(rest)
 
 
 def _intend(
@@ -246,7 +260,7 @@ def _reported(state: JobState, stage: str, event: e.Event) -> None:
 def _job_adopted(state: JobState, event: e.JobAdopted) -> None:
     state.round = event.round
     state.train_data_url = event.train_data_url
-    state.format = event.format
+    state.adopted_format = event.format
     state.adopted_round = event.round
     if state.stage != "Train" or state.type != "Waiting":
         state.train_status = "completed"
