@@ -54,7 +54,7 @@ class MqttClient:
         receive_maximum: int = 500,
         keepalive_seconds: int = 30,
         connect_timeout_seconds: float = 10.0,
-        reconnect_seconds: tuple[float, float] = (0.2, 30.0),
+        reconnect_seconds: tuple[float, float] = (0.2, 10.0),
         window: int = 100,
         max_waiting: int = 1000,
     ) -> None:

@@ -188,6 +188,25 @@ def test_publications_beyond_window_and_queue_are_refused_and_memory_stays_bound
         assert set(recorder.published.values()) == {None}
 
 
+def test_a_publication_too_large_for_the_broker_is_refused_and_harms_nothing(tmp_path):
+    with Mosquitto(tmp_path, extra="max_packet_size 20000") as broker, Recorder(broker.url) as recorder:
+        with pytest.raises(BrokerError, match="out: 20000 bytes are too large") as refusal:
+            recorder.client.publish(Publication("out", b"x" * 20000))
+        assert refusal.value.code == "too_large"
+        recorder.client.publish_and_wait(Publication("out", b"x" * 10000), 10)
+        assert recorder.client.connection == 1
+
+
+def test_with_qos_0_a_ticket_is_settled_once_the_message_is_on_its_way(shared_mosquitto, topic_root):
+    with (
+        Recorder(shared_mosquitto.url, topic_root) as recorder,
+        Tap(shared_mosquitto.port, topic_root) as tap,
+    ):
+        ticket = recorder.client.publish(Publication(topic_root, b"x", qos=0))
+        assert tap.wait_for_topic(topic_root).qos == 0
+        assert eventually(lambda: recorder.published) == {ticket: None}
+
+
 def test_a_publication_denied_by_the_acl_is_reported_in_words(tmp_path):
     (tmp_path / "acl").write_text("topic read #\ntopic write allowed\n")
     with Mosquitto(tmp_path, extra=f"acl_file {tmp_path / 'acl'}") as broker, Recorder(broker.url) as recorder:
