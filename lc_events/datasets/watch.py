@@ -31,13 +31,14 @@ class FolderWatcher:
 
     `on_change` is called from the watcher's thread with a path as it was given to `watch`: after every change, when
     watching has begun, and when the path leads to another file. It may be called without a cause; it must be quick.
-    A folder that is missing is watched once it is there (looked for every 5 s).
+    What is missing is watched once it is there (looked for every 5 s). Of a folder, changes of what lies in it are
+    told, not deeper.
     """
 
     def __init__(self, on_change: Callable[[Path], None]) -> None:
         self._on_change = on_change
         self._lock = threading.Lock()
-        self._files: set[Path] = set()
+        self._paths: set[Path] = set()
         self._reliable: set[Path] = set()
         self._wake = threading.Event()
         self._stopping = False
@@ -54,22 +55,22 @@ class FolderWatcher:
         if self._thread.is_alive():
             self._thread.join()
 
-    def watch(self, file: Path) -> None:
-        """Tell of changes of a file, which need not exist."""
+    def watch(self, path: Path) -> None:
+        """Tell of changes of a file (or in a folder), which need not exist."""
         with self._lock:
-            self._files.add(file)
+            self._paths.add(path)
         self._wake.set()
 
-    def unwatch(self, file: Path) -> None:
-        """Tell no more of a file; one that is not watched is no error."""
+    def unwatch(self, path: Path) -> None:
+        """Tell no more of a path; one that is not watched is no error."""
         with self._lock:
-            self._files.discard(file)
+            self._paths.discard(path)
         self._wake.set()
 
-    def works_for(self, file: Path) -> bool:
-        """Whether changes of a file are noticed; where not (folder missing, network file system), it must be polled."""
+    def works_for(self, path: Path) -> bool:
+        """Whether changes are noticed; where not (folder missing, network file system), the path must be polled."""
         with self._lock:
-            return file in self._reliable
+            return path in self._reliable
 
     def __enter__(self) -> Self:
         self.start()
@@ -94,9 +95,10 @@ class FolderWatcher:
                 continue
             changes = notify.watch(DEBOUNCE_MS, STEP_MS, CHECK_MS, self._wake)
             if isinstance(changes, set):
-                paths = {path for _, path in changes}
-                self._tell(file for file, view in views.items() if not paths.isdisjoint(view.names))
-                if any(not paths.isdisjoint(view.folders) for view in views.values()):
+                changed = {name for _, name in changes}
+                inside = {os.path.dirname(name) for name in changed}  # noqa: PTH120 - the kernel's notices are strings
+                self._tell(path for path, view in views.items() if view.is_touched(changed, inside))
+                if any(not changed.isdisjoint(view.folders) for view in views.values()):
                     check_at = 0.0
         if notify is not None:
             notify.close()
@@ -106,11 +108,11 @@ class FolderWatcher:
     ) -> tuple[RustNotify | None, dict[Path, _View]]:
         """Watch what is to be watched now, the new before the old is let go, and tell of files seen in a new way."""
         with self._lock:
-            files = set(self._files)
-        renewed = {file: _view(file) for file in files}
+            paths = set(self._paths)
+        renewed = {path: _view(path) for path in paths}
         if renewed == views:
             return notify, views
-        folders = {folder for view in renewed.values() for folder in view.folders}
+        folders = {folder for view in renewed.values() for folder in view.present()}
         try:
             # https://watchfiles.helpmanual.io/api/rust_backend/: watch() cannot take on folders while it runs.
             fresh = RustNotify(sorted(folders), False, False, 0, False, True) if folders else None
@@ -121,41 +123,52 @@ class FolderWatcher:
             notify.close()
         remote = _remote_mounts()
         with self._lock:
-            self._reliable = {file for file, view in renewed.items() if view.is_reliable(remote)}
-        self._tell(file for file, view in renewed.items() if views.get(file) != view)
+            self._reliable = {path for path, view in renewed.items() if view.is_reliable(remote)}
+        self._tell(path for path, view in renewed.items() if views.get(path) != view)
         return fresh, renewed
 
-    def _tell(self, files: Iterable[Path]) -> None:
-        for file in files:
+    def _tell(self, paths: Iterable[Path]) -> None:
+        for path in paths:
             try:
-                self._on_change(file)
+                self._on_change(path)
             except Exception:  # noqa: BLE001 - the thread outlives a callback
-                _log.exception("notice of %s failed", file)
+                _log.exception("notice of %s failed", path)
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """How a path is seen: under which names its file changes, and the folders (with their inodes) that tell of it."""
+    """How a path is seen: the names under which it changes, and the folders (None, or device and inode) that tell."""
 
     names: tuple[str, ...]
-    folders: dict[str, tuple[int, int]]
+    is_folder: bool
+    folders: dict[str, tuple[int, int] | None]
+
+    def is_touched(self, changed: set[str], inside: set[str]) -> bool:
+        """Whether one of the changed names is the path or, if that is a folder, lies in it."""
+        return not changed.isdisjoint(self.names) or (self.is_folder and not inside.isdisjoint(self.names))
+
+    def present(self) -> list[str]:
+        """Folders that can be watched."""
+        return [folder for folder, found in self.folders.items() if found is not None]
 
     def is_reliable(self, remote: tuple[str, ...]) -> bool:
         """Whether all folders are there, on this machine."""
-        return len(self.folders) == len({os.path.dirname(name) for name in self.names}) and not any(  # noqa: PTH120
+        return all(self.folders.values()) and not any(
             folder == mount or folder.startswith(mount.rstrip("/") + "/") for folder in self.folders for mount in remote
         )
 
 
-def _view(file: Path) -> _View:
-    names = (os.path.abspath(file), os.path.realpath(file))  # noqa: PTH100 - both, with links and without
-    folders = {}
+def _view(path: Path) -> _View:
+    names = (os.path.abspath(path), os.path.realpath(path))  # noqa: PTH100 - both, with links and without
+    is_folder = os.path.isdir(path)  # noqa: PTH112 - never raises
+    folders: dict[str, tuple[int, int] | None] = {}
     for name in names:
-        folder = os.path.dirname(name)  # noqa: PTH120 - the kernel's notices are strings
+        folder = name if is_folder else os.path.dirname(name)  # noqa: PTH120
+        folders[folder] = None
         with contextlib.suppress(OSError):
             found = os.stat(folder)  # noqa: PTH116
             folders[folder] = (found.st_dev, found.st_ino)
-    return _View(names, folders)
+    return _View(names, is_folder, folders)
 
 
 def _remote_mounts() -> tuple[str, ...]:
