@@ -33,10 +33,10 @@ def loads(payload: bytes | str, *, max_integer: int = INT64_MAX) -> Json:
         value: Json = orjson.loads(payload)
     except orjson.JSONDecodeError as error:
         raise RefusedError(f"not JSON: {error}") from None
+    _check_depth(value, _MAX_DEPTH)
     raw = payload.encode() if isinstance(payload, str) else payload
     if _LONG_NUMBER.search(raw):
         _check_integers(raw, max_integer)
-    _check_depth(value, _MAX_DEPTH)
     return value
 
 
@@ -72,4 +72,5 @@ def _check_depth(value: object, depth: int) -> None:
     if not depth:
         raise RefusedError(f"nested deeper than {_MAX_DEPTH} levels")
     for child in children:
-        _check_depth(child, depth - 1)
+        if isinstance(child, (dict, list)):
+            _check_depth(child, depth - 1)

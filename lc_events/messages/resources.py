@@ -39,8 +39,14 @@ def below(url: str, folder: str) -> bool:
     if is_s3(url) != is_s3(folder):
         return False
     if is_s3(url):
-        return ".." not in url.split("/") and url.startswith(folder.rstrip("/") + "/")
-    return posixpath.normpath(url).startswith(posixpath.normpath(folder).rstrip("/") + "/")
+        prefix = folder.rstrip("/") + "/"
+        return ".." not in url.split("/") and url.startswith(prefix) and url != prefix
+    return url.startswith("/") and _normal(url).startswith(_normal(folder).rstrip("/") + "/")
+
+
+def _normal(path: str) -> str:
+    """A local path without `.`, `..` and doubled slashes; POSIX would keep two leading ones."""
+    return posixpath.normpath("/" + path.lstrip("/"))
 
 
 def _url(url: str) -> str:
