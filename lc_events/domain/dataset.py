@@ -51,6 +51,7 @@ class DatasetState:
     epoch: int = 1
     records: int = 0
     mark: JsonObject | None = None
+    spool_end: int = 0
     problem: Problem | None = None
     unconfirmed: int | None = None
     gm_messages: int = 0
@@ -143,6 +144,8 @@ def _observed(state: DatasetState, event: e.DatasetObserved) -> None:
     state.records = event.records
     state.mark = event.mark
     state.problem = None
+    if event.spooled is not None:
+        state.spool_end = event.spooled[1]
     if event.rows[0] != event.rows[1]:
         state.unconfirmed = event.originator_version
 

@@ -123,8 +123,9 @@ class Ticked(Event):
 class SamplesArrived(Event):
     """New samples of the dataset: the first `train` of them train, the other `eval` evaluate.
 
-    `rows` and `bytes` say where they stood in file number `epoch`; `dataset`, `url`, `format` and `header` are stored
-    when they changed, a header that is gone as "". With neither train nor eval samples the job only moved its place (adopted at the present end).
+    `rows` and `bytes` say where they stood in file number `epoch`. `dataset`, `url`, `format` and `header` are stored
+    when they changed, a header that is gone as "". With neither train nor eval samples the job only moved its place
+    (adopted at the present end).
     """
 
     epoch: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -145,6 +145,8 @@ class JobState:
     sources: tuple[Source, ...] = ()
     adopted_format: str = "txt"
     place: Place | None = None
+    spool_ends: Mapping[str, int] = field(default_factory=dict)
+    """Dataset name to the spool position up to which this job's samples reach; outlives a generation."""
     adopted_round: int = 0
     seen: int = 0
     train_total: int = 0
@@ -240,6 +242,14 @@ class JobState:
     def eval_ranges(self, round_: int) -> tuple[SampleRange, ...]:
         """The eval samples that belong to a round, as far as they are still in the window."""
         return next((ranges for number, ranges in self.eval_rounds if number == round_), ())
+
+    def needed_of(self, dataset: str) -> Iterator[int]:
+        """First spool positions of all samples of a dataset that are still to be written, or written again."""
+        ranges = [*self.train_pending, *self.eval_pending, *(r for _, kept in self.eval_rounds for r in kept)]
+        yield from (r.first for r in ranges if self.sources[r.source].dataset == dataset)
+        intended = None if self.intent is None else self.intent.event
+        if isinstance(intended, (e.TrainingTriggered, e.EvaluationTriggered)) and intended.dataset == dataset:
+            yield from (first for first, _ in intended.spooled)
 
     def report_of(self, key: tuple[Json, ...]) -> Report | None:
         """The report that answered a waiting condition, if it is among the last 20."""

@@ -141,6 +141,7 @@ def _samples_arrived(state: JobState, event: e.SamplesArrived) -> None:
     state.place = Place(event.epoch, event.rows[1], event.bytes[1])
     if event.spooled is not None:
         first, last = event.spooled
+        state.spool_ends = {**state.spool_ends, state.sources[number].dataset: last}
         middle = first + event.train
         if event.train:
             state.train_pending = (*state.train_pending, SampleRange(first, middle, number))

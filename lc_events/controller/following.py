@@ -1,0 +1,238 @@
+"""Following datasets: who is looked at when, what a look becomes in one commit, and jobs that lag behind."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lc_events.controller.clock import Clock, stamp
+from lc_events.controller.committer import Committer
+from lc_events.controller.observations import Observed, Reread, Sighting, place_of
+from lc_events.controller.world import State, World, dataset_stream
+from lc_events.datasets.follower import Follower
+from lc_events.datasets.mark import Batch, Mark
+from lc_events.datasets.spool import Spool
+from lc_events.domain.dataset import DatasetState
+from lc_events.domain.decisions import Facts
+from lc_events.domain.job import JobState
+from lc_events.errors import StorageError
+
+__all__ = ["Following"]
+
+_log = logging.getLogger("lc_events.datasets")
+
+_THREADS = 2
+
+
+@dataclass
+class _Followed:
+    """One dataset: its spool and follower, and whether somebody is at it."""
+
+    stream: str
+    spool: Spool
+    follower: Follower
+    url: str
+    format: str
+    folder: Path
+    is_busy: bool = False
+    again: bool = False
+    ended: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Following:
+    """Looks at datasets when their folder changed, and every `period` seconds; one look or reread of each at a time.
+
+    A look's records are in the spool, synced, before the commit that holds `DatasetObserved` and the `SamplesArrived`
+    of all its jobs; the next look waits for that commit.
+    """
+
+    def __init__(
+        self,
+        committer: Committer,
+        world: World,
+        clock: Clock,
+        *,
+        folder: Path,
+        root: Path,
+        period: float,
+        zone: str,
+        watch: Callable[[Path], None],
+        unwatch: Callable[[Path], None],
+    ) -> None:
+        self._committer = committer
+        self._world = world
+        self._clock = clock
+        self._folder = folder
+        self._root = root
+        self._period = period
+        self._zone = zone
+        self._watch = watch
+        self._unwatch = unwatch
+        self._followed: dict[str, _Followed] = {}
+        self._pool = ThreadPoolExecutor(_THREADS, "dataset")
+
+    def start(self) -> None:
+        """Look at every dataset at once, then periodically."""
+        self.consider(self._world.datasets())
+        self._committer.later(self._period, self._look_at_all)
+
+    def stop(self) -> None:
+        """Let a look that has begun finish."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def spooled(self, dataset: str, first: int, last: int) -> Iterator[bytes]:
+        """Records `[first, last)` of a dataset's spool; StorageError if they are gone."""
+        followed = self._followed.get(dataset)
+        spool = followed.spool if followed is not None else Spool(self._spool_folder(dataset))
+        return spool.read(first, last)
+
+    def noticed(self, folder: Path) -> None:
+        """Something changed in a folder; any thread."""
+        for followed in list(self._followed.values()):
+            if followed.folder == folder:
+                self._request(followed)
+
+    def consider(self, states: Iterable[State]) -> None:
+        """Begin, change or end following; serve jobs that lag. On the committer's thread."""
+        touched: set[str] = set()
+        for state in states:
+            if isinstance(state, DatasetState):
+                self._follow(state)
+                touched.add(state.stream)
+            elif (stream := dataset_stream(state)) is not None:
+                touched.add(stream)
+                touched.update(f"{state.namespace}/dataset/{source.dataset}" for source in state.sources[:-1])
+        for stream in touched:
+            followed = self._followed.get(stream)
+            if followed is None:
+                continue
+            if self._laggard(stream) is not None:
+                self._request(followed)
+
+    def _spool_folder(self, stream: str) -> Path:
+        namespace, _, name = stream.split("/")
+        return self._folder / namespace / name
+
+    def _follow(self, state: DatasetState) -> None:
+        followed = self._followed.get(state.stream)
+        is_same = followed is not None and (followed.url, followed.format) == (state.url, state.format)
+        if followed is not None and not (is_same and state.is_live):
+            self._end(followed)
+        if state.is_live and not (followed is not None and is_same):
+            self._begin(state)
+
+    def _begin(self, state: DatasetState) -> None:
+        spool = Spool(self._spool_folder(state.stream))
+        spool.cut(self._committed_length(state))
+        path = self._root / state.url.lstrip("/")
+        mark = None if state.mark is None else Mark.from_json(state.mark)
+        follower = Follower(
+            path, url=state.url, format=state.format, mark=mark, spool=spool, partial_seconds=self._period
+        )
+        followed = _Followed(state.stream, spool, follower, state.url, state.format, path.parent)
+        self._followed[state.stream] = followed
+        self._watch(path.parent)
+        self._request(followed)
+
+    def _committed_length(self, state: DatasetState) -> int:
+        ends = [state.spool_end]
+        ends += [job.spool_ends.get(state.name, 0) for job in self._world.jobs() if job.namespace == state.namespace]
+        return max(ends)
+
+    def _end(self, followed: _Followed) -> None:
+        followed.ended = True
+        del self._followed[followed.stream]
+        if not any(other.folder == followed.folder for other in self._followed.values()):
+            self._unwatch(followed.folder)
+
+    def _look_at_all(self) -> None:
+        self._committer.later(self._period, self._look_at_all)
+        for followed in list(self._followed.values()):
+            self._request(followed)
+
+    def _request(self, followed: _Followed) -> None:
+        """Look now, or once more when the look that is under way was committed."""
+        with followed.lock:
+            followed.again = followed.is_busy
+            if followed.is_busy or followed.ended:
+                return
+            followed.is_busy = True
+        self._pool.submit(self._attend, followed)
+
+    def _finished(self, followed: _Followed, again_in: float | None) -> None:
+        with followed.lock:
+            followed.is_busy = False
+            again_in = 0.0 if followed.again else again_in
+        if again_in is not None and not followed.ended:
+            if again_in <= 0:
+                self._request(followed)
+            else:
+                self._committer.later(again_in, lambda: self._request(followed))
+
+    def _attend(self, followed: _Followed) -> None:
+        """On a thread of the pool: serve a job that lags, else look at the file."""
+        try:
+            self._trim(followed)
+            job = self._laggard(followed.stream)
+            if job is not None:
+                work: Observed | Reread = self._reread(followed, job)
+            else:
+                look = followed.follower.look(keep=bool(self._world.jobs_of(followed.stream)))
+                work = Observed(self._sighting(followed), look)
+        except StorageError as error:
+            _log.warning("%s: %s", followed.stream, error)
+            self._finished(followed, self._period if error.code != "changed" else 0.0)
+        except Exception:  # noqa: BLE001 - a defect must not end the pool's thread unseen
+            _log.exception("%s: could not be looked at", followed.stream)
+            self._finished(followed, self._period)
+        else:
+            self._committer.submit(work)
+
+    def _laggard(self, stream: str) -> JobState | None:
+        """A live job that has not taken all that was counted of its dataset."""
+        dataset = self._world.dataset(stream)
+        if dataset is None or not dataset.is_live or dataset.mark is None:
+            return None
+        for job_stream in sorted(self._world.jobs_of(stream)):
+            job = self._world.get(job_stream)
+            if isinstance(job, JobState) and place_of(job, dataset)[0] < dataset.records:
+                return job
+        return None
+
+    def _reread(self, followed: _Followed, job: JobState) -> Reread:
+        dataset = self._world.dataset(followed.stream)
+        if dataset is None or dataset.mark is None:
+            raise StorageError(f"{followed.url}: nothing was counted yet", code="changed")
+        mark = Mark.from_json(dataset.mark)
+        rows, offset = place_of(job, dataset)
+        if job.adopted_round and job.place is None:
+            batch = Batch((0, mark.rows), (0, mark.offset), None, mark.header, None)
+            return Reread(self._sighting(followed), job, dataset.epoch, batch, None)
+        batch = followed.follower.reread(rows=rows, offset=offset, until=mark)
+        return Reread(self._sighting(followed), job, dataset.epoch, batch, mark)
+
+    def _trim(self, followed: _Followed) -> None:
+        """Free the spool below the oldest record that a live job still needs."""
+        namespace, _, name = followed.stream.split("/")
+        dataset = self._world.dataset(followed.stream)
+        needed = [0 if dataset is None else self._committed_length(dataset)]
+        for job in self._world.jobs():
+            if job.is_live and job.namespace == namespace:
+                needed += job.needed_of(name)
+        followed.spool.trim(min(needed))
+
+    def _sighting(self, followed: _Followed) -> Sighting:
+        return Sighting(
+            followed.stream,
+            followed.url,
+            followed.format,
+            followed.follower,
+            facts=lambda: Facts(stamp(self._clock.now()), self._zone),
+            is_current=lambda: not followed.ended,
+            finished=lambda again_in: self._finished(followed, again_in),
+        )
