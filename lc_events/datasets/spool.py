@@ -140,9 +140,12 @@ class Spool:
 
     def _read_segment(self, segment: _Segment, first: int, last: int) -> Iterator[bytes]:
         with _explained(self._folder):
-            start = self._end(segment, first - segment.first)
-            end = self._end(segment, last - segment.first)
-            file = self._data_path(segment).open("rb", buffering=0)
+            try:
+                start = self._end(segment, first - segment.first)
+                end = self._end(segment, last - segment.first)
+                file = self._data_path(segment).open("rb", buffering=0)
+            except FileNotFoundError:
+                raise self._lost(first, last) from None
         with file:
             file.seek(start)
             while start < end:

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lc_events.datasets import Spool
+from lc_events.errors import StorageError
+
+RECORDS = [b"one\n", b'"two\nlines"\n', b"\n", b"four\n", b"x" * 50 + b"\n"]
+
+
+def append(spool, records):
+    ends = []
+    for record in records:
+        ends.append((ends[-1] if ends else 0) + len(record))
+    return spool.append(b"".join(records), ends)
+
+
+def read(spool, first, last):
+    return b"".join(spool.read(first, last))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "state" / "spool" / "cars"
+
+
+def test_records_are_numbered_from_0_and_read_back_by_number(folder):
+    spool = Spool(folder)
+    assert append(spool, RECORDS[:2]) == (0, 2)
+    assert append(spool, RECORDS[2:]) == (2, 5)
+    assert (spool.first, spool.length) == (0, 5)
+    assert read(spool, 0, 5) == b"".join(RECORDS)
+    assert read(spool, 1, 3) == RECORDS[1] + RECORDS[2]
+    assert read(spool, 3, 3) == b""
+
+
+def test_a_new_process_finds_what_was_synced(folder):
+    append(spool := Spool(folder), RECORDS)
+    spool.sync()
+    again = Spool(folder)
+    assert again.length == 5
+    assert append(again, [b"six\n"]) == (5, 6)
+    assert read(again, 4, 6) == RECORDS[4] + b"six\n"
+
+
+def test_only_the_owner_can_read_the_spool(folder):
+    append(spool := Spool(folder), RECORDS)
+    spool.sync()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+
+
+def test_a_record_may_come_in_pieces(folder):
+    spool = Spool(folder, segment_bytes=4)
+    assert spool.append(b"a\nlong", [2]) == (0, 1)
+    assert spool.append(b" long", []) == (1, 1)
+    assert spool.append(b" line\nb\nc", [6, 8]) == (1, 3)
+    assert read(spool, 0, 3) == b"a\nlong long line\nb\n"
+    spool.cut(3)
+    assert append(spool, [b"d\n"]) == (3, 4)
+    assert read(spool, 2, 4) == b"b\nd\n"
+
+
+def test_a_failed_commit_is_cut_off_and_its_numbers_are_given_again(folder):
+    spool = Spool(folder, segment_bytes=8)
+    append(spool, RECORDS[:1])
+    append(spool, RECORDS[1:])
+    spool.cut(1)
+    assert append(spool, [b"other\n"]) == (1, 2)
+    assert read(spool, 0, 2) == b"one\nother\n"
+
+
+def test_trimming_deletes_whole_segments_and_never_gives_a_number_again(folder):
+    spool = Spool(folder, segment_bytes=4)
+    for record in RECORDS:
+        append(spool, [record])
+    before = len(list(folder.iterdir()))
+    spool.trim(3)
+    assert 0 < spool.first <= 3
+    assert len(list(folder.iterdir())) < before
+    assert read(spool, 3, 5) == b"".join(RECORDS[3:])
+    with pytest.raises(StorageError, match="records 0 to 1 are not in the spool"):
+        read(spool, 0, 1)
+    spool.trim(5)
+    assert list(folder.iterdir()) == []
+    assert append(spool, [b"six\n"]) == (5, 6)
+    again = Spool(folder)
+    again.cut(6)
+    assert read(again, 5, 6) == b"six\n"
+
+
+def test_trimming_leaves_a_record_that_has_only_begun(folder):
+    spool = Spool(folder)
+    spool.append(b"a\nbeg", [2])
+    spool.trim(1)
+    spool.append(b"un\n", [3])
+    assert read(spool, 1, 2) == b"begun\n"
+
+
+def test_an_empty_folder_goes_on_at_the_committed_number(folder):
+    spool = Spool(folder)
+    spool.cut(7)
+    assert append(spool, [b"eight\n"]) == (7, 8)
+    assert read(spool, 7, 8) == b"eight\n"
+
+
+def test_a_deleted_spool_loses_only_what_it_held(folder):
+    append(spool := Spool(folder), RECORDS)
+    spool.sync()
+    shutil.rmtree(folder)
+    with pytest.raises(StorageError, match="records 0 to 5 are not in the spool"):
+        read(spool, 0, 5)
+    with pytest.raises(StorageError):
+        append(spool, [b"six\n"])
+    spool.cut(5)
+    assert append(spool, [b"six\n"]) == (5, 6)
+    assert read(spool, 5, 6) == b"six\n"
+    with pytest.raises(StorageError, match="records 0 to 5"):
+        read(spool, 0, 5)
+
+
+@pytest.mark.parametrize("suffix", [".data", ".index"])
+def test_a_shortened_spool_says_so_for_the_lost_records_only(folder, suffix):
+    append(spool := Spool(folder), RECORDS)
+    spool.sync()
+    (path,) = folder.glob(f"*{suffix}")
+    os.truncate(path, path.stat().st_size - 1)
+    spool = Spool(folder)
+    spool.cut(5)
+    assert append(spool, [b"six\n"]) == (5, 6)
+    assert read(spool, 0, 4) + read(spool, 5, 6) == b"".join(RECORDS[:4]) + b"six\n"
+    with pytest.raises(StorageError, match="files were lost"):
+        read(spool, 3, 6)
+
+
+def test_a_full_disk_is_told_and_cut_off(folder):
+    append(spool := Spool(folder), RECORDS)
+    spool.sync()
+    old_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    old_handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, old_limit[1]))
+    try:
+        for _ in range(2):
+            with pytest.raises(StorageError):
+                append(spool, [b"y" * 200 + b"\n"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old_limit)
+        signal.signal(signal.SIGXFSZ, old_handler)
+    spool.cut(5)
+    assert append(spool, [b"six\n"]) == (5, 6)
+    assert read(spool, 0, 6) == b"".join(RECORDS) + b"six\n"
+
+
+records = st.lists(st.binary(max_size=6).map(lambda record: record + b"\n"), max_size=12)
+
+
+@given(records, st.integers(1, 40), st.data())
+def test_any_range_of_any_spool_reads_back(found, segment_bytes, data):
+    with tempfile.TemporaryDirectory() as name:
+        spool = Spool(Path(name) / "spool", segment_bytes=segment_bytes)
+        stream = b"".join(found)
+        ends = [sum(map(len, found[: count + 1])) for count in range(len(found))]
+        cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=5)))
+        for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+            spool.append(stream[start:end], [at - start for at in ends if start < at <= end])
+        assert spool.length == len(found)
+        first = data.draw(st.integers(0, len(found)))
+        last = data.draw(st.integers(first, len(found)))
+        assert read(spool, first, last) == b"".join(found[first:last])
+
+
+@given(records, records, st.integers(1, 40), st.data())
+def test_whatever_a_kill_left_of_an_uncommitted_append_the_committed_records_stay(kept, lost, segment_bytes, data):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "spool"
+        spool = Spool(folder, segment_bytes=segment_bytes)
+        append(spool, kept)
+        spool.sync()
+        sizes = {path: path.stat().st_size for path in folder.iterdir()}
+        append(spool, lost)
+        spool.append(b"begun", [])
+        for path in folder.iterdir():
+            low = sizes.get(path, 0)
+            size = data.draw(st.integers(low, path.stat().st_size))
+            os.truncate(path, size)
+            if size == 0 and low == 0 and data.draw(st.booleans()):
+                path.unlink()
+        again = Spool(folder, segment_bytes=segment_bytes)
+        again.cut(len(kept))
+        assert append(again, [b"next\n"]) == (len(kept), len(kept) + 1)
+        assert read(again, 0, len(kept) + 1) == b"".join(kept) + b"next\n"
