@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 
 from lc_events.errors import RefusedError
-from lc_events.messages.json import Json, JsonObject, dumps, loads_object
+from lc_events.messages.json import UINT64_MAX, Json, JsonObject, dumps, loads_object
 
 __all__ = ["READY", "digest", "is_proven", "models_of", "new_conditions", "rank_of_result", "round_of", "waiting_key"]
 
 READY = 1
-_ROUND = re.compile(r"[1-9][0-9]{0,8}")
+_SAMPLE_FILE = re.compile(r".+/([1-9][0-9]{0,8})/data\.(?:txt|csv)")
 _RANKS = {"Ready": READY, "Starting": 2, "Running": 3, "Completed": 4, "Failed": 4, "Waiting": 5}
 _STAGES = {"train": "Train", "eval": "Eval", "deploy": "Deploy", "inference": "Deploy"}
 _RESULT_RANKS = {"completed": 4, "failed": 4}
@@ -56,8 +56,12 @@ def models_of(condition: JsonObject) -> Sequence[JsonObject] | None:
     models = _data(condition, "output").get("models")
     if not isinstance(models, list):
         return None
-    named = [model for model in models if isinstance(model, dict) and isinstance(model.get("url"), str)]
+    named = [model for model in models if isinstance(model, dict) and _is_named(model.get("url"))]
     return [{**model, "classes": model.get("classes")} for model in named] or None
+
+
+def _is_named(url: Json) -> bool:
+    return isinstance(url, str) and url != ""
 
 
 def round_of(condition: JsonObject) -> tuple[int, str] | None:
@@ -67,8 +71,8 @@ def round_of(condition: JsonObject) -> tuple[int, str] | None:
     url = _data(condition, "input").get("dataURL")
     if not isinstance(url, str):
         return None
-    parts = url.rsplit("/", 2)
-    return (int(parts[1]), url) if len(parts) == 3 and _ROUND.fullmatch(parts[1]) else None
+    match = _SAMPLE_FILE.fullmatch(url)
+    return (int(match[1]), url) if match else None
 
 
 def _data(condition: JsonObject, part: str) -> JsonObject:
@@ -76,7 +80,7 @@ def _data(condition: JsonObject, part: str) -> JsonObject:
     if not isinstance(data, str):
         return {}
     try:
-        value = loads_object(data).get(part)
+        value = loads_object(data, max_integer=UINT64_MAX).get(part)
     except RefusedError:
         return {}
     return value if isinstance(value, dict) else {}

@@ -130,9 +130,8 @@ def _gm_message_received(state: DatasetState, event: e.GlobalManagerMessageRecei
     state.spec = state.spec if event.spec is None else event.spec
 
 
-def _duplicate_received(state: DatasetState, event: e.DuplicateReceived) -> None:
+def _duplicate_received(state: DatasetState, _event: e.DuplicateReceived) -> None:
     state.duplicates += 1
-    state.gm_message = event.id or state.gm_message
 
 
 def _reports_confirmed(state: DatasetState, event: e.ReportsConfirmed) -> None:
@@ -165,6 +164,7 @@ def _unreadable(state: DatasetState, event: e.DatasetUnreadable) -> None:
 def _deleted(state: DatasetState, _event: e.DatasetDeleted) -> None:
     state.deleted = True
     state.problem = None
+    state.unconfirmed = None
 
 
 E_ = TypeVar("E_", bound=e.Event)

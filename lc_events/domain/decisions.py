@@ -84,11 +84,10 @@ def receive_gm_message(state: JobState, message: DownMessage, facts: Facts) -> _
         kind=_changed(message.content.get("kind"), known.kind),
         metadata=_changed(metadata, known.metadata),
         spec=_changed(message.content["spec"], known.spec),
-        conditions=list(
-            new_conditions(
-                conditions, count=known.conditions_count, known=known.conditions_hash, last=known.last_condition
-            )
-        ),
+        conditions=new_conditions(
+            conditions, count=known.conditions_count, known=known.conditions_hash, last=known.last_condition
+        )
+        or (),
         conditions_count=len(conditions),
         conditions_hash=digest(conditions),
         zone=_changed(facts.zone, state.zone),
