@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from lc_events.application.chain import event_id
-from lc_events.application.recorder import Head, Known
+from lc_events.application.recorder import Known
 from lc_events.controller.clock import stamp
 from lc_events.controller.known import Identity, Recent, identify
 from lc_events.controller.refusals import Refusals
@@ -67,7 +67,6 @@ class Desk:
     vault: Vault
     recent: Recent
     replies: Replies
-    head: Callable[[str], Head]
     event_hash: Callable[[str, int], str | None]
     acknowledge: Callable[[Received], None]
     tick_all: Callable[[Transaction, str, str | None], None]

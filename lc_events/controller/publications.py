@@ -46,6 +46,11 @@ class Publications:
         )
         return Publication(self._topics.up(self._node, kind, namespace, name), payload)
 
+    @staticmethod
+    def is_urgent(name: str) -> bool:
+        """Whether events of this name may cause more than their CloudEvent."""
+        return name in _URGENT
+
     def done(self, event: e.Event) -> Publication | None:
         """The `done` for the worker whose message the event settles."""
         if isinstance(event, (e.WorkerResultReceived, e.DuplicateReceived)) and event.worker is not None:
@@ -110,3 +115,5 @@ _on(
     lambda event: {"numberOfSamples": event.records} if event.rows[0] != event.rows[1] else None,
 )
 _on(e.DatasetReset, lambda event: {"numberOfSamples": event.records})
+
+_URGENT = {event_class.__name__ for event_class in (*_REPORTS, e.DuplicateReceived)}

@@ -15,6 +15,7 @@ from lc_events.messages.json import Json, JsonObject
 __all__ = [
     "DATASET_EVENTS",
     "JOB_EVENTS",
+    "LC_EVENTS",
     "DatasetDeleted",
     "DatasetObserved",
     "DatasetReset",
@@ -336,3 +337,4 @@ DATASET_EVENTS = (
     DatasetUnreadable,
     DatasetDeleted,
 )
+LC_EVENTS = tuple(dict.fromkeys((*JOB_EVENTS, *DATASET_EVENTS)))

@@ -1,0 +1,207 @@
+"""The one place where the local controller is wired together, and the order in which it starts and stops."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+import lc_events
+from lc_events.application.journal import open_journal
+from lc_events.controller.clock import Clock, SystemClock, stamp
+from lc_events.controller.committer import Committer
+from lc_events.controller.effects import Effects
+from lc_events.controller.following import Following
+from lc_events.controller.intake import Desk, MessageWork
+from lc_events.controller.known import Recent
+from lc_events.controller.latest import LatestValues
+from lc_events.controller.lock import FolderLock
+from lc_events.controller.outbox import Outbox
+from lc_events.controller.publications import Publications
+from lc_events.controller.quarantine import Quarantine
+from lc_events.controller.refusals import Refusals
+from lc_events.controller.repeats import Repeats
+from lc_events.controller.scheduler import Scheduler
+from lc_events.controller.timers import Timers
+from lc_events.controller.vault import Vault
+from lc_events.controller.world import State, World
+from lc_events.datasets.watch import FolderWatcher
+from lc_events.domain.events import LC_EVENTS, Registry
+from lc_events.errors import StoreError
+from lc_events.messages.json import dumps
+from lc_events.mqtt.client import MqttClient
+from lc_events.mqtt.internal import InternalBroker
+from lc_events.mqtt.packets import Connected, Publication, Received
+from lc_events.mqtt.topics import Topics
+from lc_events.settings.programs import LcSettings
+from lc_events.storage.local import LocalStorage
+from lc_events.storage.select import storage_for
+
+__all__ = ["LocalController"]
+
+_log = logging.getLogger("lc_events")
+
+_LAST_WORDS = 5.0
+
+
+class LocalController:
+    """One node's local controller. ConflictError if its state folder is in use, StoreError if its store is damaged."""
+
+    def __init__(self, settings: LcSettings, clock: Clock | None = None) -> None:
+        self._settings = settings
+        self._clock = clock = clock or SystemClock()
+        self._stopped = threading.Event()
+        self._session = ""
+        self._lock = FolderLock(settings.state_dir)
+        self._journal = open_journal(settings.store, Registry(LC_EVENTS), write=True)
+        if (complaint := self._journal.rows.quick_check()) is not None:
+            raise StoreError(f"{settings.store} is damaged: {complaint}; restore a copy, or move it away to start anew")
+        self._world, broken = World.load(self._journal)
+        for stream, error in broken.items():
+            _log.error("%s is left out: %s", stream, error)
+        self._broker = InternalBroker(settings.state_dir) if settings.mqtt_mode == "internal" else None
+        self._topics = topics = Topics(settings.topic_root)
+        self._committer = Committer(self._journal, self._world, clock, Timers())
+        self._scheduler = Scheduler(
+            self._committer, self._world, clock, zone=settings.timezone, period=settings.tick_seconds
+        )
+        self._watcher = FolderWatcher(self._noticed)
+        self._following = Following(
+            self._committer,
+            self._world,
+            clock,
+            folder=settings.state_dir / "spool",
+            root=settings.root,
+            period=settings.dataset_seconds,
+            zone=settings.timezone,
+            watch=self._watcher.watch,
+            unwatch=self._watcher.unwatch,
+        )
+        local = LocalStorage(settings.root)
+        self._effects = Effects(
+            self._committer,
+            self._world,
+            clock,
+            storage=lambda url: storage_for(url, local=local),
+            spooled=self._following.spooled,
+        )
+        self._outbox = Outbox(
+            journal=self._journal,
+            publications=Publications(settings.node, topics),
+            latest=LatestValues(world=self._world, journal=self._journal, topics=topics, node=settings.node),
+            clock=clock,
+            publish=self._publish,
+            note_position=self._committer.note_position,
+        )
+        self._repeats = Repeats(self._committer, self._world, clock, self._outbox.repeat)
+        self._desk = Desk(
+            node=settings.node,
+            zone=settings.timezone,
+            max_bytes=settings.max_message_bytes,
+            topics=topics,
+            refusals=Refusals(
+                node=settings.node,
+                topics=topics,
+                quarantine=Quarantine(settings.state_dir / "quarantine"),
+                publish=self._outbox.publish,
+                monotonic=clock.monotonic,
+            ),
+            vault=Vault(settings.state_dir / "secrets.json"),
+            recent=Recent(self._journal.rows.newest_known),
+            replies=self._outbox,
+            event_hash=self._event_hash,
+            acknowledge=self._acknowledge,
+            tick_all=self._scheduler.tick_all,
+        )
+        self._client = MqttClient(
+            settings.mqtt if self._broker is None else self._broker.settings(settings.client_id),
+            subscriptions=topics.lc_subscriptions(settings.node),
+            will=self._will,
+            on_message=self._received,
+            on_connected=self._connected,
+            on_published=self._outbox.published,
+        )
+
+    def run(self) -> None:
+        """Run until `stop` is called from a signal handler or another thread; then finish what is begun."""
+        self._start()
+        try:
+            self._stopped.wait()
+        finally:
+            self._stop()
+
+    def stop(self) -> None:
+        """Ask `run` to end."""
+        self._stopped.set()
+
+    def _start(self) -> None:
+        if self._broker is not None:
+            self._broker.start()
+        for listener in (self._scheduler, self._effects, self._following, self._repeats):
+            self._committer.listen(listener.consider)
+        self._committer.listen(self._outbox.wake)
+        self._watcher.start()
+        self._scheduler.start()
+        self._effects.start()
+        self._following.start()
+        self._repeats.consider(self._all_states())
+        self._committer.start()
+        self._outbox.start()
+        self._client.start()
+        _log.info(
+            "local controller of node %s: %d streams, store %s",
+            self._settings.node,
+            len(self._world.streams()),
+            self._settings.store,
+        )
+
+    def _stop(self) -> None:
+        self._watcher.stop()
+        self._following.stop()
+        self._effects.stop()
+        self._committer.stop()
+        self._outbox.stop(_LAST_WORDS)
+        self._client.stop(self._status("offline"))
+        if self._broker is not None:
+            self._broker.stop()
+        self._journal.close()
+        self._lock.release()
+
+    def _all_states(self) -> Iterable[State]:
+        return [*self._world.jobs(), *self._world.datasets()]
+
+    def _event_hash(self, stream: str, version: int) -> str | None:
+        rows = self._journal.rows.rows(stream=stream, gt=version - 1, lte=version)
+        return rows[0].hash if rows else None
+
+    def _received(self, received: Received) -> None:
+        self._committer.submit(MessageWork(self._desk, received, self._clock.now()))
+
+    def _noticed(self, folder: Path) -> None:
+        self._following.noticed(folder)
+
+    def _publish(self, publication: Publication) -> int:
+        return self._client.publish(publication)
+
+    def _acknowledge(self, received: Received) -> None:
+        self._client.ack(received)
+
+    def _connected(self, _connected: Connected) -> None:
+        self._outbox.connected(self._status("online"))
+        self._repeats.connected()
+
+    def _will(self) -> Publication:
+        """The will of the next connection; its session id is that of the birth that follows."""
+        self._session = secrets.token_hex(8)
+        return self._status("offline")
+
+    def _status(self, state: str) -> Publication:
+        status = {
+            "state": state,
+            "session": self._session,
+            "version": lc_events.__version__,
+            "time": stamp(self._clock.now()),
+        }
+        return Publication(self._topics.status(self._settings.node), dumps(status), retain=True)

@@ -1,0 +1,282 @@
+"""The way out: the notification log is the outbox; what was published moves its position, what was not comes again."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+
+from lc_events.application.chain import EMPTY
+from lc_events.application.journal import Journal
+from lc_events.application.recorder import StoredRow
+from lc_events.controller.clock import Clock
+from lc_events.controller.latest import LatestValues
+from lc_events.controller.publications import Publications
+from lc_events.controller.world import State
+from lc_events.errors import BrokerError, LcError
+from lc_events.mqtt.packets import DISCONNECTED, Publication
+
+__all__ = ["POSITION", "Outbox"]
+
+_log = logging.getLogger("lc_events.outbox")
+
+POSITION = "outbox"
+"""The name of the outbox's place in the log."""
+
+_WINDOW = 100
+_CHUNK = 200
+_IDLE = 5.0
+_ASK_AGAIN = 60.0
+_DIRECT = 10_000
+_REMEMBERED = 10_000
+
+
+class Outbox:
+    """A thread that publishes reports and `done`, then events, then latest values; at most 100 unconfirmed at once.
+
+    After each connection it goes back to the last confirmed position: what is sent twice carries the same id.
+    """
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        publications: Publications,
+        latest: LatestValues,
+        clock: Clock,
+        publish: Callable[[Publication], int],
+        note_position: Callable[[str, int], None],
+    ) -> None:
+        self._journal = journal
+        self._publications = publications
+        self._latest = latest
+        self._clock = clock
+        self._publish = publish
+        self._note_position = note_position
+        self._position = self._cursor = journal.rows.position(POSITION)
+        self._changed = threading.Condition()
+        self._connected = False
+        self._connection = 0
+        self._stopping = False
+        self._has_news = True
+        self._in_flight: dict[int, tuple[int, int | None]] = {}
+        self._outstanding: OrderedDict[int, int] = OrderedDict()
+        self._direct: deque[Publication] = deque(maxlen=_DIRECT)
+        self._repeats: deque[tuple[str, int]] = deque(maxlen=_REMEMBERED)
+        self._sent: OrderedDict[tuple[str, int], float] = OrderedDict()
+        self._hashes: dict[str, tuple[int, str]] = {}
+        self._thread = threading.Thread(target=self._run, name="outbox", daemon=True)
+
+    @property
+    def position(self) -> int:
+        """The last notification of which all publications are confirmed, with all before it."""
+        return self._position
+
+    def start(self) -> None:
+        """Begin; nothing goes out before a connection."""
+        self._thread.start()
+
+    def stop(self, timeout: float) -> None:
+        """Send what is in the log and wait for the broker's word, at most `timeout` s."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        self._thread.join(timeout)
+
+    def wake(self, states: Iterable[State]) -> None:
+        """Something was committed."""
+        with self._changed:
+            for state in states:
+                self._latest.changed(state.stream)
+            self._has_news = True
+            self._changed.notify_all()
+
+    def connected(self, birth: Publication) -> None:
+        """A new connection: `birth` first, then on from the last confirmed position, and all latest values again."""
+        with self._changed:
+            self._connection += 1
+            self._connected = True
+            self._cursor = self._position
+            self._outstanding.clear()
+            self._in_flight.clear()
+            self._direct.appendleft(birth)
+            self._latest.all_changed()
+            self._has_news = True
+            self._changed.notify_all()
+
+    def published(self, ticket: int, error: str | None) -> None:
+        """The broker's word on a publication; on the connection's thread."""
+        with self._changed:
+            sent = self._in_flight.pop(ticket, None)
+            if sent is None or sent[0] != self._connection:
+                return
+            if error == DISCONNECTED:
+                self._connected = False
+            else:
+                if error is not None:
+                    _log.error("the broker refused a publication: %s", error)
+                if sent[1] is not None:
+                    self._confirm(sent[1])
+            self._changed.notify_all()
+
+    def _confirm(self, notification_id: int) -> None:
+        self._outstanding[notification_id] -= 1
+        moved = False
+        while self._outstanding and next(iter(self._outstanding.values())) == 0:
+            self._position, _ = self._outstanding.popitem(last=False)
+            moved = True
+        if moved:
+            self._note_position(POSITION, self._position)
+
+    def publish(self, publication: Publication) -> None:
+        """Publish once, if there is a connection; for answers that nobody is harmed by losing."""
+        with self._changed:
+            if self._connected:
+                self._direct.append(publication)
+                self._changed.notify_all()
+
+    def refresh(self, stream: str) -> None:
+        """Publish the latest values of a resource again, empty ones for what is deleted or was never there."""
+        with self._changed:
+            self._latest.again(stream)
+            self._changed.notify_all()
+
+    def repeat(self, stream: str, versions: Iterable[int]) -> None:
+        """Send the reports that these events caused again, under the same ids."""
+        with self._changed:
+            self._repeats.extend((stream, version) for version in versions)
+            self._changed.notify_all()
+
+    def report_again(self, stream: str, version: int) -> None:
+        """GM asks for a report that it had: at most once in 60 s, counted from the last sending."""
+        with self._changed:
+            sent = self._sent.get((stream, version))
+            if sent is None or self._clock.monotonic() - sent >= _ASK_AGAIN:
+                self._repeats.append((stream, version))
+                self._changed.notify_all()
+
+    def _run(self) -> None:
+        while self._wait():
+            try:
+                self._send_direct()
+                self._send_repeats()
+                self._send_log()
+                self._send_latest()
+            except BrokerError as error:
+                _log.debug("%s", error)
+                with self._changed:
+                    self._connected = False
+            except LcError as error:
+                _log.error("the log cannot be read: %s", error)
+                with self._changed:
+                    self._changed.wait(1.0)
+            except Exception:  # noqa: BLE001 - the outbox must outlive any defect
+                _log.exception("the outbox failed")
+                with self._changed:
+                    self._changed.wait(1.0)
+
+    def _wait(self) -> bool:
+        """Wait for something to send; False once stopped and all of it is confirmed, or cannot be sent."""
+        with self._changed:
+            while True:
+                due = self._latest.due_in(self._now())
+                has_work = self._has_news or self._direct or self._repeats or due == 0
+                if self._connected and has_work:
+                    return True
+                if self._stopping and not (self._connected and self._in_flight):
+                    return False
+                self._changed.wait(_IDLE if due is None or not self._connected else due)
+
+    def _now(self) -> float:
+        """Now for latest values: when we stop, all of them are due."""
+        return float("inf") if self._stopping else self._clock.monotonic()
+
+    def _send(self, publication: Publication, notification_id: int | None = None) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._in_flight) < _WINDOW or not self._connected)
+            if not self._connected:
+                raise BrokerError("the connection is gone", code="not_connected")
+            try:
+                ticket = self._publish(publication)
+            except BrokerError as error:
+                if error.code != "too_large":
+                    raise
+                _log.error("%s: %s", publication.topic, error)
+                if notification_id is not None:
+                    self._confirm(notification_id)
+            else:
+                self._in_flight[ticket] = (self._connection, notification_id)
+
+    def _send_direct(self) -> None:
+        while True:
+            with self._changed:
+                if not self._direct:
+                    return
+                publication = self._direct.popleft()
+            self._send(publication)
+
+    def _send_repeats(self) -> None:
+        while True:
+            with self._changed:
+                if not self._repeats:
+                    return
+                stream, version = self._repeats.popleft()
+            for row in self._journal.rows.rows(stream=stream, gt=version - 1, lte=version):
+                report = self._publications.report(row, self._journal.decode(row))
+                if report is not None:
+                    self._note_sent(row)
+                    self._send(report)
+
+    def _note_sent(self, row: StoredRow) -> None:
+        with self._changed:
+            self._sent[row.stream, row.version] = self._clock.monotonic()
+            self._sent.move_to_end((row.stream, row.version))
+            if len(self._sent) > _REMEMBERED:
+                self._sent.popitem(last=False)
+
+    def _send_log(self) -> None:
+        while True:
+            with self._changed:
+                self._has_news = False
+                cursor, connection = self._cursor, self._connection
+            rows = self._journal.rows.rows(gt=cursor, limit=_CHUNK)
+            if not rows:
+                return
+            first = [(row, publication) for row in rows for publication in self._urgent(row)]
+            events = [(row, self._publications.cloud_event(row, self._previous_hash(row))) for row in rows]
+            with self._changed:
+                if connection != self._connection:
+                    continue
+                for row, _ in (*events, *first):
+                    self._outstanding[row.notification_id] = self._outstanding.get(row.notification_id, 0) + 1
+                self._cursor = rows[-1].notification_id
+            for row, publication in first:
+                self._note_sent(row)
+                self._send(publication, row.notification_id)
+            for row, publication in events:
+                self._send(publication, row.notification_id)
+
+    def _urgent(self, row: StoredRow) -> list[Publication]:
+        """The report and the `done` that an event causes."""
+        if not self._publications.is_urgent(row.name):
+            return []
+        event = self._journal.decode(row)
+        found = (self._publications.report(row, event), self._publications.done(event))
+        return [publication for publication in found if publication is not None]
+
+    def _previous_hash(self, row: StoredRow) -> str:
+        known = self._hashes.get(row.stream)
+        if row.version == 1:
+            previous = EMPTY
+        elif known is not None and known[0] == row.version - 1:
+            previous = known[1]
+        else:
+            before = self._journal.rows.rows(stream=row.stream, gt=row.version - 2, lte=row.version - 1)
+            previous = before[0].hash if before else EMPTY
+        self._hashes[row.stream] = (row.version, row.hash)
+        return previous
+
+    def _send_latest(self) -> None:
+        for publication in self._latest.take_due(self._now()):
+            self._send(publication)
