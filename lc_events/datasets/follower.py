@@ -159,7 +159,9 @@ class Follower:
         if self._stuck is not None and _same(self._stuck[0], stat):
             return self._stuck[1]
         reading = self._reading
-        if reading is None or reading.keeps != keep or reading.position != stat.size or not _same(stat, self._seen):
+        if reading is None or reading.error is not None or reading.keeps != keep or reading.position != stat.size:
+            return None
+        if not _same(stat, self._seen):
             return None
         due = self._partial_due_in(reading)
         return Unchanged(due) if due is None or due > 0 else None

@@ -81,7 +81,8 @@ class Splitter(ABC):
 
     def can_finish(self) -> bool:
         """Whether the partial last line may be taken for a record; a line end or a quote that is half there may not."""
-        return self.has_partial and not (self._at_start or self._after_partial) and self.open_quote() is None
+        begun = self.has_partial and not (self._at_start or self._after_partial)
+        return begun and self.error is None and self.open_quote() is None
 
     def open_quote(self) -> int | None:
         """Offset in the file of the quote of a field that has not ended yet."""
