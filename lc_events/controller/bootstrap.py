@@ -14,13 +14,15 @@ from lc_events.controller.clock import Clock, SystemClock, stamp
 from lc_events.controller.committer import Committer
 from lc_events.controller.effects import Effects
 from lc_events.controller.following import Following
-from lc_events.controller.intake import Desk, MessageWork
+from lc_events.controller.intake import Desk
 from lc_events.controller.known import Recent
 from lc_events.controller.latest import LatestValues
 from lc_events.controller.lock import FolderLock
 from lc_events.controller.outbox import Outbox
 from lc_events.controller.publications import Publications
 from lc_events.controller.quarantine import Quarantine
+from lc_events.controller.rate import Rate
+from lc_events.controller.reading import read_message
 from lc_events.controller.refusals import Refusals
 from lc_events.controller.repeats import Repeats
 from lc_events.controller.scheduler import Scheduler
@@ -114,6 +116,7 @@ class LocalController:
             event_hash=self._event_hash,
             acknowledge=self._acknowledge,
             tick_all=self._scheduler.tick_all,
+            may_tick=Rate(per_second=10, burst=10, monotonic=clock.monotonic).allows,
         )
         self._client = MqttClient(
             settings.mqtt if self._broker is None else self._broker.settings(settings.client_id),
@@ -177,7 +180,7 @@ class LocalController:
         return rows[0].hash if rows else None
 
     def _received(self, received: Received) -> None:
-        self._committer.submit(MessageWork(self._desk, received, self._clock.now()))
+        self._committer.submit(read_message(self._desk, received, self._clock.now()))
 
     def _noticed(self, folder: Path) -> None:
         self._following.noticed(folder)

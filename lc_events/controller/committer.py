@@ -152,9 +152,10 @@ class Committer:
         if pairs:
             batch.known_keys = self._patiently(lambda: self._journal.rows.known_keys(pairs))
         for each in work:
-            transaction = Transaction(batch)
             try:
-                each.carry_out(transaction)
+                transaction = self._patiently(lambda each=each: _carried_out(each, batch))  # type: ignore[misc]
+            except StoreError:
+                raise
             except Exception as error:  # noqa: BLE001 - a defect in one decision must not stop the others
                 _log.exception("work could not be decided")
                 _guarded(lambda each=each, error=error: each.failed(error))  # type: ignore[misc]
@@ -187,6 +188,12 @@ class Committer:
                 self.problem = None
                 return result
         raise AssertionError("endless")  # pragma: no cover
+
+
+def _carried_out(work: Work, batch: Batch) -> Transaction:
+    transaction = Transaction(batch)
+    work.carry_out(transaction)
+    return transaction
 
 
 def _guarded(callback: Callable[[], None]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from lc_events.controller.quarantine import Quarantine
+from lc_events.controller.rate import Rate
 from lc_events.messages.json import dumps
 from lc_events.mqtt.packets import Publication
 from lc_events.mqtt.topics import Topics
@@ -17,12 +17,6 @@ _log = logging.getLogger("lc_events.refusals")
 
 _BURST = 100
 _PER_SECOND = 20.0
-
-
-@dataclass
-class _Bucket:
-    tokens: float
-    filled: float
 
 
 class Refusals:
@@ -41,8 +35,7 @@ class Refusals:
         self._topics = topics
         self._quarantine = quarantine
         self._publish = publish
-        self._monotonic = monotonic
-        self._bucket = _Bucket(_BURST, monotonic())
+        self._rate = Rate(per_second=_PER_SECOND, burst=_BURST, monotonic=monotonic)
 
     def refuse(
         self, *, time: str, topic: str, payload: bytes, code: str, error: str, message_id: str | None = None
@@ -68,10 +61,5 @@ class Refusals:
 
     def report(self, report: dict[str, str | None]) -> None:
         """Publish on `sedna/errors/NODE`, within the rate."""
-        now = self._monotonic()
-        bucket = self._bucket
-        bucket.tokens = min(_BURST, bucket.tokens + (now - bucket.filled) * _PER_SECOND)
-        bucket.filled = now
-        if bucket.tokens >= 1:
-            bucket.tokens -= 1
+        if self._rate.allows():
             self._publish(Publication(self._topics.errors(self._node), dumps(report)))

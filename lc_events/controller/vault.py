@@ -8,6 +8,7 @@ from pathlib import Path
 
 import orjson
 
+from lc_events.errors import StoreError
 from lc_events.messages.secrets import Secrets
 
 __all__ = ["Vault"]
@@ -27,25 +28,28 @@ class Vault:
             return dict(self._secrets.get(stream, {}))
 
     def put(self, stream: str, secrets: Secrets) -> None:
-        """Keep what GM sent last; with none, the resource has none any more. OSError if the file cannot be written."""
+        """Keep what GM sent last; with none, the resource has none any more. StoreError if the file cannot be written."""
         with self._lock:
             if self._secrets.get(stream, {}) == secrets:
                 return
+            changed = {name: kept for name, kept in self._secrets.items() if name != stream}
             if secrets:
-                self._secrets[stream] = dict(secrets)
-            else:
-                del self._secrets[stream]
-            self._write()
+                changed[stream] = dict(secrets)
+            try:
+                self._write(changed)
+            except OSError as error:
+                raise StoreError(f"{self._path} could not be written: {error}") from error
+            self._secrets = changed
 
     def drop(self, stream: str) -> None:
         """Forget a resource's secrets."""
         self.put(stream, {})
 
-    def _write(self) -> None:
+    def _write(self, changed: dict[str, dict[str, str]]) -> None:
         temporary = self._path.with_suffix(".new")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(orjson.dumps(self._secrets))
+            file.write(orjson.dumps(changed))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self._path)

@@ -1,0 +1,80 @@
+"""Which work a message is: by its topic, before anything is decided."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from lc_events.controller.clock import stamp
+from lc_events.controller.gm_messages import AcknowledgementWork, ResourceWork
+from lc_events.controller.intake import Desk, Message, MessageWork, RefusedWork
+from lc_events.controller.transaction import Transaction
+from lc_events.controller.worker_messages import ResultWork, tell_worker
+from lc_events.errors import RefusedError
+from lc_events.messages.json import loads_object
+from lc_events.mqtt.packets import Received
+from lc_events.mqtt.topics import ParsedTopic, TopicKind
+
+__all__ = ["TickMessageWork", "read_message"]
+
+
+class TickMessageWork(MessageWork):
+    """An operator asks for one tick of every waiting job."""
+
+    def __init__(self, desk: Desk, message: Message) -> None:
+        """RefusedError if the payload is neither `{}` nor `{"time": RFC 3339}`, or ticks come too fast."""
+        super().__init__(desk, message)
+        given = loads_object(message.received.payload).get("time")
+        self._as_of = None if given is None else _moment(given)
+        if not desk.may_tick():
+            raise RefusedError("more than 10 external ticks a second", code="rate")
+
+    def decide(self, transaction: Transaction) -> None:
+        """Tick."""
+        self.desk.tick_all(transaction, self.message.now, self._as_of)
+
+
+def _moment(given: object) -> str:
+    try:
+        moment = datetime.fromisoformat(given) if isinstance(given, str) else None
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise RefusedError(f"time {str(given)[:40]!r} is not RFC 3339 with an offset")
+    try:
+        return stamp(moment)
+    except OverflowError:
+        raise RefusedError(f"time {str(given)[:40]!r} is out of range") from None
+
+
+_WORK: dict[TopicKind, type[ResourceWork | AcknowledgementWork | ResultWork | TickMessageWork]] = {
+    TopicKind.DOWN: ResourceWork,
+    TopicKind.DOWN_ACK: AcknowledgementWork,
+    TopicKind.WORKER_INFO: ResultWork,
+    TopicKind.TICK: TickMessageWork,
+}
+
+
+def read_message(desk: Desk, received: Received, at: datetime) -> MessageWork:
+    """The work of a message; one that cannot be read is work too: it is refused and acknowledged."""
+    topic = ParsedTopic(TopicKind.ERRORS)
+    try:
+        topic = desk.topics.parse(received.topic)
+        return _work(desk, Message(received, topic, at))
+    except RefusedError as error:
+        refusal = error
+
+    def tell(message_id: str | None) -> None:
+        if topic.kind is TopicKind.WORKER_INFO:
+            tell_worker(desk, topic.worker, message_id, refusal.code)
+
+    return RefusedWork(desk, Message(received, topic, at), refusal, tell)
+
+
+def _work(desk: Desk, message: Message) -> MessageWork:
+    size = len(message.received.payload)
+    if size > desk.max_bytes:
+        raise RefusedError(f"{size} bytes are more than {desk.max_bytes}", code="too_large")
+    work = _WORK.get(message.topic.kind)
+    if work is None:
+        raise RefusedError("nothing is taken in on this topic", code="topic")
+    return work(desk, message)
