@@ -29,13 +29,13 @@ def new_conditions(
     """The entries that were not in GM's list before, of which `count`, the `digest` and the `last` are remembered.
 
     A list that does not begin with the one before was trimmed (our GM keeps 40) or written anew: then what follows
-    the entry that was the last is new, or all of it if that is gone.
+    the entry that was the last is new, or all of it if that is gone or has not moved, so that one before it changed.
     """
     if len(conditions) >= count and digest(list(conditions[:count])) == known:
         return conditions[count:]
     for index in range(len(conditions) - 1, -1, -1):
         if conditions[index] == last:
-            return conditions[index + 1 :]
+            return conditions if index == count - 1 else conditions[index + 1 :]
     return conditions
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import takewhile
 
 from lc_events.domain import events as e
 from lc_events.domain.conditions import digest, new_conditions, round_of
-from lc_events.domain.job import JobState, SampleRange, Source
+from lc_events.domain.eval_file import eval_file, eval_pending_count, one_source
+from lc_events.domain.job import JobState, Source
 from lc_events.domain.job_fold import evolve
 from lc_events.domain.split import train_share
 from lc_events.domain.steps import Steps
@@ -92,13 +92,14 @@ def receive_gm_message(state: JobState, message: DownMessage, facts: Facts) -> _
         conditions_hash=digest(conditions),
         zone=_changed(facts.zone, state.zone),
     )
-    adopted = _adoptable(conditions) if state.version == 0 else None
+    adopted = _adoptable(conditions) if state.generation == 0 else None
     if adopted is None:
         _push_judged(steps, received, facts)
     else:
         steps.push(received)
         steps.add(e.JobAdopted, round=adopted[0], train_data_url=adopted[1], format=adopted[1].rpartition(".")[2])
-        _judge_now(steps, facts, cause="adopted")
+        if steps.state.is_waiting:
+            _judge_now(steps, facts, cause="adopted")
     _react(steps)
     return steps.events, steps.state
 
@@ -168,8 +169,11 @@ def add_samples(state: JobState, samples: Samples, facts: Facts) -> _Decision:
     A job adopted from another controller counts from the present end, so its first batch only sets its place.
     """
     steps = Steps(state, facts.now, evolve)
+    if not state.is_live:
+        return steps.events, steps.state
     skipped = bool(state.adopted_round) and state.place is None
-    count = 0 if skipped else samples.rows[1] - samples.rows[0]
+    spooled = None if skipped else samples.spooled
+    count = 0 if spooled is None else spooled[1] - spooled[0]
     train = train_share(state.train_prob, state.split_seen, count)
     known = state.source
     arrived = steps.make(
@@ -177,7 +181,7 @@ def add_samples(state: JobState, samples: Samples, facts: Facts) -> _Decision:
         epoch=samples.epoch,
         rows=list(samples.rows),
         bytes=list(samples.bytes),
-        spooled=None if skipped or samples.spooled is None else list(samples.spooled),
+        spooled=None if spooled is None else list(spooled),
         train=train,
         eval=count - train,
         dataset=_changed(samples.dataset, known and known.dataset),
@@ -190,33 +194,42 @@ def add_samples(state: JobState, samples: Samples, facts: Facts) -> _Decision:
     return steps.events, steps.state
 
 
-def record_files(state: JobState, stage: str, round_: int, files: Sequence[JsonObject], now: str) -> _Decision:
-    """The sample files of an intent are on disk; a late answer for another round is ignored."""
+def record_files(
+    state: JobState, stage: str, round_: int, files: Sequence[JsonObject], now: str, *, intent: int | None = None
+) -> _Decision:
+    """The sample files of an intent are on disk; a late answer to another one is ignored."""
     steps = Steps(state, now, evolve)
-    intent = state.intent
-    if intent is not None and (intent.stage, intent.round) == (stage, round_):
-        if isinstance(intent.event, e.TrainingTriggered):
-            written: type[e.Event] = e.TrainDataWritten
-        else:
-            written = e.EvalDataWritten
-        event = intent.event
-        if not isinstance(event, e.DeployTriggered):
-            steps.add(written, round=round_, input=event.input, files=files, resource_kind=state.kind)
+    event = _answered(state, stage, round_, intent)
+    if isinstance(event, e.TrainingTriggered):
+        steps.add(e.TrainDataWritten, round=round_, input=event.input, files=files, resource_kind=state.kind)
+    elif isinstance(event, e.EvaluationTriggered):
+        steps.add(e.EvalDataWritten, round=round_, input=event.input, files=files, resource_kind=state.kind)
     return steps.events, steps.state
 
 
-def record_model(state: JobState, round_: int, *, url: str, sha256: str, size: int, now: str) -> _Decision:
-    """The model is deployed; a late answer for another round is ignored."""
-    steps = Steps(state, now, evolve)
+def _answered(
+    state: JobState, stage: str, round_: int, version: int | None
+) -> e.TrainingTriggered | e.EvaluationTriggered | e.DeployTriggered | None:
+    """What was to be done, if it is still to be done; rounds repeat in the next generation, versions never do."""
     intent = state.intent
-    if intent is not None and isinstance(intent.event, e.DeployTriggered) and intent.round == round_:
-        model = intent.event.model or {}
+    if intent is None or (intent.stage, intent.round) != (stage, round_) or version not in (None, intent.version):
+        return None
+    return intent.event
+
+
+def record_model(
+    state: JobState, round_: int, *, url: str, sha256: str, size: int, now: str, intent: int | None = None
+) -> _Decision:
+    """The model is deployed; a late answer to another intent is ignored."""
+    steps = Steps(state, now, evolve)
+    event = _answered(state, "Deploy", round_, intent)
+    if isinstance(event, e.DeployTriggered) and event.model is not None:
         steps.add(
             e.ModelDeployed,
             round=round_,
-            model=model,
+            model=event.model,
             url=url,
-            format=str(model.get("format")),
+            format=str(event.model.get("format") or ""),
             sha256=sha256,
             size=size,
             resource_kind=state.kind,
@@ -225,16 +238,29 @@ def record_model(state: JobState, round_: int, *, url: str, sha256: str, size: i
 
 
 def record_failure(
-    state: JobState, stage: str, round_: int, *, attempt: int, code: str, error: str, final: bool, now: str
+    state: JobState,
+    stage: str,
+    round_: int,
+    *,
+    attempt: int,
+    code: str,
+    error: str,
+    final: bool,
+    now: str,
+    intent: int | None = None,
 ) -> _Decision:
-    """An intent did not become a fact: recorded at first, when the error changes, and once an hour."""
+    """An intent did not become a fact: recorded at first, when the error changes, and once an hour.
+
+    Only a model can be given up: samples that cannot be written yet are tried again for ever.
+    """
     steps = Steps(state, now, evolve)
-    intent, failure = state.intent, state.failure
-    if intent is None or (intent.stage, intent.round) != (stage, round_):
+    event, failure = _answered(state, stage, round_, intent), state.failure
+    if event is None:
         return steps.events, steps.state
+    model = event.model if isinstance(event, e.DeployTriggered) else None
+    final = final and model is not None
     is_news = failure is None or (failure.code, failure.error) != (code, error)
     if final or is_news or _elapsed(failure.time if failure else now, now) >= FAILURE_PAUSE:
-        model = intent.event.model if isinstance(intent.event, e.DeployTriggered) else None
         steps.add(
             e.TriggerFailed,
             stage=stage,
@@ -296,13 +322,6 @@ def _model_note(state: JobState) -> str | None:
     return "the trained model's URL is not below the job's outputDir" if state.train_models else None
 
 
-def eval_pending_count(state: JobState) -> int:
-    """The samples that the next eval file will hold."""
-    round_ = state.next_eval_round
-    window = sum(r.size for _, ranges in state.eval_window(round_) for r in ranges)
-    return window + sum(r.size for r in (*state.eval_ranges(round_), *state.eval_pending))
-
-
 def _react(steps: Steps[JobState]) -> None:
     """Turn a verdict that fired into an intent."""
     state = steps.state
@@ -321,7 +340,7 @@ def _react(steps: Steps[JobState]) -> None:
 
 def _trigger_training(steps: Steps[JobState]) -> None:
     state = steps.state
-    ranges = _one_source(state.train_pending)
+    ranges = one_source(state.train_pending)
     source = state.sources[ranges[0].source]
     round_ = state.round + 1
     steps.add(
@@ -334,28 +353,26 @@ def _trigger_training(steps: Steps[JobState]) -> None:
         input=_input(state, source, "train", round_),
         facts=state.trigger.facts(state.train_pending_count, state.zone),
         header=source.header,
+        rules=e.RULES,
     )
 
 
 def _trigger_evaluation(steps: Steps[JobState]) -> None:
     state = steps.state
     round_ = state.round
-    taken = _one_source(state.eval_pending)
-    repeated = [r for _, ranges in state.eval_window(round_) for r in ranges] + list(state.eval_ranges(round_))
-    number = (taken or repeated[-1:] or [SampleRange(0, 0, len(state.sources) - 1)])[0].source
-    source = state.sources[number] if state.sources else Source("", "", state.adopted_format, None)
-    ranges = [r for r in (*repeated, *taken) if r.source == number]
+    file = eval_file(state, round_)
     steps.add(
         e.EvaluationTriggered,
         round=round_,
         waiting=list(state.waiting or ()),
-        dataset=source.dataset,
-        spooled=[[r.first, r.last] for r in ranges],
-        taken=[[r.first, r.last] for r in taken],
-        samples=sum(r.size for r in ranges),
-        input={"models": trusted_models(state), **_input(state, source, "eval", round_)},
-        header=source.header,
-        existing=bool(round_) and state.adopted_round == round_,
+        dataset=file.source.dataset,
+        spooled=[[r.first, r.last] for r in file.ranges],
+        taken=[[r.first, r.last] for r in file.taken],
+        samples=sum(r.size for r in file.ranges),
+        input={"models": trusted_models(state), **_input(state, file.source, "eval", round_)},
+        header=file.source.header,
+        existing=bool(round_) and round_ == state.existing_eval_round,
+        rules=e.RULES,
     )
 
 
@@ -363,7 +380,14 @@ def _trigger_deployment(steps: Steps[JobState]) -> None:
     state = steps.state
     waiting = list(state.waiting or ())
     if not state.eval_models:
-        steps.add(e.DeployTriggered, round=state.round, waiting=waiting, model=None, resource_kind=state.kind)
+        steps.add(
+            e.DeployTriggered,
+            round=state.round,
+            waiting=waiting,
+            model=None,
+            resource_kind=state.kind,
+            rules=e.RULES,
+        )
         return
     evaluated = state.eval_models[0]
     steps.add(
@@ -373,12 +397,8 @@ def _trigger_deployment(steps: Steps[JobState]) -> None:
         model={"format": evaluated.get("format"), "url": evaluated["url"], "classes": None},
         target=f"{state.output_dir}/deploy/index.pkl",
         resource_kind=state.kind,
+        rules=e.RULES,
     )
-
-
-def _one_source(ranges: Sequence[SampleRange]) -> list[SampleRange]:
-    """The oldest ranges of one source: a file never mixes two csv headers, the others wait for a later round."""
-    return list(takewhile(lambda r: r.source == ranges[0].source, ranges))
 
 
 def _input(state: JobState, source: Source, stage: str, round_: int) -> JsonObject:

@@ -1,7 +1,8 @@
 """The events of job and dataset streams: plain facts and decisions, JSON values only, under names that never change.
 
-A field that equals its default is not stored. `time` is the receipt, RFC 3339 in UTC with microseconds.
-Ranges are `[first, last)`; `spooled` ranges count positions in the dataset's spool, `rows` records of the file.
+A field that equals its default is not stored, so a default never changes. `time` is the receipt, RFC 3339 in UTC with
+microseconds. Ranges are `[first, last)`; `spooled` ranges count positions in the dataset's spool, `rows` records of
+the file.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ __all__ = [
 ]
 
 RULES = 1
-"""Version of the deciding code; a decision names the rules it followed, so that it can be derived again."""
+"""Version of the deciding code; a decision names the rules it followed, so that it can be derived again.
+
+The default of the field stays 1 when this grows: like every default below, it is what old stores left out.
+"""
 
 Range = Sequence[int]
 WrittenFile = JsonObject
@@ -155,7 +159,7 @@ class TrainingTriggered(Event):
     input: JsonObject
     facts: JsonObject
     header: str | None = None
-    rules: int = RULES
+    rules: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +185,7 @@ class EvaluationTriggered(Event):
     input: JsonObject
     header: str | None = None
     existing: bool = False
-    rules: int = RULES
+    rules: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +207,7 @@ class DeployTriggered(Event):
     model: JsonObject | None
     target: str | None = None
     resource_kind: str = "LifelongLearningJob"
-    rules: int = RULES
+    rules: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,6 +148,8 @@ class JobState:
     spool_ends: Mapping[str, int] = field(default_factory=dict)
     """Dataset name to the spool position up to which this job's samples reach; outlives a generation."""
     adopted_round: int = 0
+    existing_eval_round: int = 0
+    """The round whose eval file another controller wrote."""
     seen: int = 0
     train_total: int = 0
     eval_total: int = 0
@@ -232,8 +234,9 @@ class JobState:
     @property
     def next_eval_round(self) -> int:
         """The round whose eval file comes next: this one until it was evaluated or training waits again."""
-        waits_for_training = self.stage in (None, "Train") and self.train_status == "ready"
-        return self.round + 1 if waits_for_training or self.evaluated_round >= self.round else self.round
+        if self.intent is None and self.is_waiting and self.stage != "Deploy":
+            return self.round if self.stage == "Eval" else self.round + 1
+        return self.round if self.evaluated_round < self.round else self.round + 1
 
     def eval_window(self, round_: int) -> tuple[tuple[int, tuple[SampleRange, ...]], ...]:
         """The earlier rounds, oldest first, whose eval samples the eval file of `round_` repeats."""

@@ -57,6 +57,8 @@ def _gm_message_received(state: JobState, event: e.GlobalManagerMessageReceived)
         state.spec = event.spec
         state.trigger = Trigger.read(event.spec)
         if state.dataset_name != before[0]:
+            if state.place is not None:
+                state.adopted_round = 0
             state.place = None
         if state.train_prob != before[1]:
             state.split_seen = 0
@@ -72,6 +74,7 @@ def _begin_generation(state: JobState, generation: int) -> None:
         "updated",
         "zone",
         "gm_message",
+        "spool_ends",
         "unconfirmed",
         "ticks",
         "gm_messages",
@@ -271,12 +274,23 @@ def _reported(state: JobState, stage: str, event: e.Event) -> None:
 
 
 def _job_adopted(state: JobState, event: e.JobAdopted) -> None:
-    state.round = event.round
+    state.round = state.adopted_round = event.round
     state.train_data_url = event.train_data_url
     state.adopted_format = event.format
-    state.adopted_round = event.round
-    if state.stage != "Train" or state.type != "Waiting":
-        state.train_status = "completed"
+    if state.stage in ("Eval", "Deploy"):
+        state.existing_eval_round = event.round
+    if state.stage == "Deploy" or (state.stage == "Eval" and state.type != "Waiting"):
+        state.evaluated_round = event.round
+    state.train_status, state.eval_status, state.deploy_status = _adopted_statuses(state.stage, state.type)
+
+
+def _adopted_statuses(stage: str | None, type_: str | None) -> tuple[str, str, str]:
+    """What the other controller reported since the last Train/Waiting."""
+    stages = ("Train", "Eval", "Deploy")
+    passed = stages.index(stage) if stage in stages else 0
+    reported = passed if type_ == "Waiting" else passed + 1
+    first, second, third = ("completed" if number < reported else "ready" for number in range(3))
+    return first, second, third
 
 
 def _job_deleted(state: JobState, event: e.JobDeleted) -> None:

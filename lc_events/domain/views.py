@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lc_events.domain.dataset import DatasetState
-from lc_events.domain.decisions import eval_pending_count
+from lc_events.domain.eval_file import eval_pending_count
 from lc_events.domain.job import JobState, Verdict
 from lc_events.domain.window import show_window
 from lc_events.messages.json import JsonObject

@@ -35,6 +35,11 @@ def test_a_list_written_anew_is_all_new():
     assert news(LIST, [condition("Eval", "Waiting", "t0")]) == LIST
 
 
+def test_a_list_of_which_an_older_entry_changed_is_all_new():
+    changed = [condition("Train", "Waiting", "t0"), *LIST[1:]]
+    assert news(changed, LIST) == changed
+
+
 def test_a_shorter_list_is_all_new():
     assert news(LIST[:1], LIST) == LIST[:1]
 
