@@ -28,7 +28,7 @@ class Vault:
             return dict(self._secrets.get(stream, {}))
 
     def put(self, stream: str, secrets: Secrets) -> None:
-        """Keep what GM sent last; with none, the resource has none any more. StoreError if the file cannot be written."""
+        """Keep what GM sent last, which may be nothing. StoreError if the file cannot be written."""
         with self._lock:
             if self._secrets.get(stream, {}) == secrets:
                 return
