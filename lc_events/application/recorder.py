@@ -180,6 +180,11 @@ class ChainedRecorder(SQLiteApplicationRecorder):
                 (before, keep),
             )
 
+    def checkpoint(self) -> None:
+        """Fold the write-ahead log into the database and empty it, as far as no reader is in the way."""
+        with self.datastore.get_connection(commit=True) as connection:
+            connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def position(self, name: str) -> int:
         """Up to which notification `name` has gone; 0 at first."""
         with self.datastore.transaction(commit=False) as c:

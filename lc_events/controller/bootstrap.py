@@ -14,6 +14,7 @@ from lc_events.controller.clock import Clock, SystemClock, stamp
 from lc_events.controller.committer import Committer
 from lc_events.controller.effects import Effects
 from lc_events.controller.following import Following
+from lc_events.controller.housekeeping import Housekeeping
 from lc_events.controller.intake import Desk
 from lc_events.controller.known import Recent
 from lc_events.controller.latest import LatestValues
@@ -67,7 +68,12 @@ class LocalController:
         self._topics = topics = Topics(settings.topic_root)
         self._committer = Committer(self._journal, self._world, clock, Timers())
         self._scheduler = Scheduler(
-            self._committer, self._world, clock, zone=settings.timezone, period=settings.tick_seconds
+            self._committer,
+            self._world,
+            clock,
+            zone=settings.timezone,
+            period=settings.tick_seconds,
+            decisive_only=settings.ticks == "decisive",
         )
         self._watcher = FolderWatcher(self._noticed)
         self._following = Following(
@@ -150,6 +156,7 @@ class LocalController:
         self._effects.start()
         self._following.start()
         self._repeats.consider(self._all_states())
+        Housekeeping(self._committer, self._journal, self._clock).start()
         self._committer.start()
         self._outbox.start()
         self._client.start()
@@ -180,6 +187,7 @@ class LocalController:
         return rows[0].hash if rows else None
 
     def _received(self, received: Received) -> None:
+        self._committer.wait_for_room()
         self._committer.submit(read_message(self._desk, received, self._clock.now()))
 
     def _noticed(self, folder: Path) -> None:

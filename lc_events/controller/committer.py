@@ -25,6 +25,7 @@ T = TypeVar("T")
 _log = logging.getLogger("lc_events.committer")
 
 _BATCH = 500
+_ROOM = 2000
 _LONGEST_SLEEP = 5.0
 _POSITION_PAUSE = 0.2
 _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -74,10 +75,10 @@ class Committer:
         if is_first:
             self.later(_POSITION_PAUSE, self._flush_positions)
 
-    @property
-    def waiting(self) -> int:
-        """Pieces of work in the queue."""
-        return len(self._queue)
+    def wait_for_room(self) -> None:
+        """Wait until the queue is short enough for one more message: a store that fails must not fill the memory."""
+        with self._wake:
+            self._wake.wait_for(lambda: len(self._queue) < _ROOM or self._stopping)
 
     def start(self) -> None:
         """Begin."""
@@ -107,7 +108,11 @@ class Committer:
                 _guarded(callback)
             with self._wake:
                 if self._queue:
-                    return [self._queue.popleft() for _ in range(min(_BATCH, len(self._queue)))]
+                    was_full = len(self._queue) >= _ROOM
+                    work = [self._queue.popleft() for _ in range(min(_BATCH, len(self._queue)))]
+                    if was_full:
+                        self._wake.notify_all()
+                    return work
                 if self._stopping:
                     break
                 due = self._timers.next_due()

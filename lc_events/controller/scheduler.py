@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from lc_events.controller.clock import Clock, stamp
 from lc_events.controller.committer import Committer
@@ -18,6 +18,7 @@ __all__ = ["DEFAULT_PERIOD", "Scheduler", "TickWork"]
 DEFAULT_PERIOD = 60.0
 """Seconds between ticks of a job whose trigger names no `checkPeriodSeconds` (Sedna's own default)."""
 _LOOK_AT_WALL_CLOCK = 1.0
+_COUNTED_EVERY = timedelta(hours=1)
 
 
 class TickWork:
@@ -49,12 +50,23 @@ class Scheduler:
     are looked at by the wall clock every second, so that a clock that jumps does not make us miss an opening.
     """
 
-    def __init__(self, committer: Committer, world: World, clock: Clock, *, zone: str, period: float | None) -> None:
+    def __init__(
+        self,
+        committer: Committer,
+        world: World,
+        clock: Clock,
+        *,
+        zone: str,
+        period: float | None,
+        decisive_only: bool = False,
+    ) -> None:
         self._committer = committer
         self._world = world
         self._clock = clock
         self._zone = zone
         self._period = period
+        self._decisive_only = decisive_only
+        self._uncounted: dict[str, int] = {}
         self._began = clock.monotonic()
         self._periods: set[float] = set()
         self._openings: dict[str, datetime] = {}
@@ -76,7 +88,12 @@ class Scheduler:
         job = transaction.job(stream)
         dataset = dataset_stream(job)
         note = None if dataset is None else transaction.dataset(dataset).note
-        transaction.keep(tick(job, Facts(now, self._zone, note), cause=cause, as_of=as_of))
+        count = self._uncounted.pop(stream, 0) + 1
+        events, state = tick(job, Facts(now, self._zone, note), cause=cause, as_of=as_of, count=count)
+        if self._decisive_only and len(events) == 1 and not _is_news(job, state, now):
+            self._uncounted[stream] = count
+        else:
+            transaction.keep((events, state))
 
     def tick_all(self, transaction: Transaction, now: str, as_of: str | None) -> None:
         """One tick of every waiting job, as somebody asked for."""
@@ -131,3 +148,11 @@ class Scheduler:
             for stream in opened:
                 del self._openings[stream]
             self._committer.submit(TickWork(self, opened, "window"))
+
+
+def _is_news(before: JobState, after: JobState, now: str) -> bool:
+    """Whether a tick changed the verdict, or an hour passed since one was recorded."""
+    old, new = before.verdict, after.verdict
+    if old is None or new is None or (old.stage, old.reason, old.note) != (new.stage, new.reason, new.note):
+        return True
+    return abs(datetime.fromisoformat(now) - datetime.fromisoformat(old.time)) >= _COUNTED_EVERY

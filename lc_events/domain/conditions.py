@@ -40,8 +40,11 @@ def new_conditions(
 
 
 def waiting_key(uid: str | None, count: int, last: JsonObject | None) -> tuple[Json, ...] | None:
-    """How the waiting condition at the end of a list is known (CONTRACT section 3); None if the last is no such."""
-    if last is None or last.get("type") != "Waiting":
+    """How the waiting condition at the end of a list is known (CONTRACT section 3); None if the last is no such.
+
+    A stage that Sedna does not have waits for nothing that we could do.
+    """
+    if last is None or last.get("type") != "Waiting" or last.get("stage") not in ("Train", "Eval", "Deploy"):
         return None
     return (uid, count, last.get("stage"), last.get("type"), last.get("lastTransitionTime"))
 

@@ -154,11 +154,11 @@ def confirm_reports(state: JobState, versions: Sequence[int], now: str) -> _Deci
     return steps.events, steps.state
 
 
-def tick(state: JobState, facts: Facts, *, cause: str, as_of: str | None = None) -> _Decision:
+def tick(state: JobState, facts: Facts, *, cause: str, as_of: str | None = None, count: int = 1) -> _Decision:
     """Evaluate the trigger of a waiting job; a job that waits for others has nothing to decide and is not ticked."""
     steps = Steps(state, facts.now, evolve)
     if state.is_waiting:
-        _judge_now(steps, facts, cause=cause, as_of=as_of)
+        _judge_now(steps, facts, cause=cause, as_of=as_of, count=count)
         _react(steps)
     return steps.events, steps.state
 
@@ -290,9 +290,9 @@ def _push_judged(
         steps.push(replace(event, reason=reason, samples=samples, note=note))
 
 
-def _judge_now(steps: Steps[JobState], facts: Facts, *, cause: str, as_of: str | None = None) -> None:
+def _judge_now(steps: Steps[JobState], facts: Facts, *, cause: str, as_of: str | None = None, count: int = 1) -> None:
     zone = _changed(facts.zone, steps.state.zone)
-    _push_judged(steps, steps.make(e.Ticked, cause=cause, as_of=as_of, zone=zone), facts)
+    _push_judged(steps, steps.make(e.Ticked, cause=cause, count=count, as_of=as_of, zone=zone), facts)
 
 
 def _judge(state: JobState, facts: Facts, moment: str) -> tuple[str | None, int, str | None]:
@@ -307,8 +307,10 @@ def _judge(state: JobState, facts: Facts, moment: str) -> tuple[str | None, int,
         if reason == "no_samples" and facts.dataset_note is not None:
             return "dataset", samples, facts.dataset_note
         return reason, samples, None
+    if state.stage == "Deploy":
+        return "fired", 0, None
     samples = eval_pending_count(state)
-    if state.stage == "Eval" and not trusted_models(state):
+    if not trusted_models(state):
         return "no_model", samples, _model_note(state)
     return "fired", samples, None
 

@@ -114,9 +114,13 @@ class WorkerResultReceived(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticked(Event):
-    """The trigger of a waiting job was evaluated; `samples` is the count that it saw."""
+    """The trigger of a waiting job was evaluated; `samples` is the count that it saw.
+
+    `count` is above 1 where ticks that changed no verdict were only counted (LC_TICKS=decisive).
+    """
 
     cause: str
+    count: int = 1
     samples: int = 0
     reason: str | None = None
     note: str | None = None

@@ -145,7 +145,7 @@ def _worker_result_received(state: JobState, event: e.WorkerResultReceived) -> N
 
 
 def _ticked(state: JobState, event: e.Ticked) -> None:
-    state.ticks += 1
+    state.ticks += event.count
     if event.zone is not None:
         state.zone = event.zone
     _judged(state, event.reason, event.samples, event.note, event.as_of or event.time)

@@ -66,21 +66,19 @@ def _verdict_view(verdict: Verdict) -> JsonObject:
 
 def verdict_detail(verdict: Verdict) -> str:
     """A verdict in words: `num_of_samples 2 is not > 3`."""
-    trigger = verdict.trigger
+    trigger, samples = verdict.trigger, verdict.samples
     match verdict.reason:
-        case "fired" if verdict.stage == "Train" and trigger.operator is not None:
-            return f"{trigger.metric} {verdict.samples} is {trigger.operator} {trigger.threshold:g}"
         case "fired":
-            return f"{verdict.samples} samples are pending"
+            return _fired_detail(verdict)
         case "samples":
-            return f"{trigger.metric} {verdict.samples} is not {trigger.operator} {trigger.threshold:g}"
+            return f"{trigger.metric} {samples} is not {trigger.operator} {_number(trigger.threshold)}"
         case "no_samples":
             return "no train sample is pending"
         case "metric":
             return f"the metric {trigger.metric!r} is not known here: it never fires"
         case "window":
             window = "" if trigger.window is None else show_window(trigger.window)
-            return f"outside the window {window} ({verdict.zone}), {trigger.metric} {verdict.samples}"
+            return f"outside the window {window} ({verdict.zone}), {trigger.metric} {samples}"
         case "dataset":
             return verdict.note or "the dataset cannot be read"
         case "no_model":
@@ -88,6 +86,22 @@ def verdict_detail(verdict: Verdict) -> str:
         case "in_progress":
             return "the decision was made, its files are being written"
     return verdict.note or verdict.reason
+
+
+def _fired_detail(verdict: Verdict) -> str:
+    trigger, samples = verdict.trigger, verdict.samples
+    if verdict.stage == "Deploy":
+        return "the evaluated model is to be deployed"
+    if verdict.stage == "Eval":
+        return f"{samples} samples are to be evaluated"
+    if trigger.operator is None:
+        return f"{trigger.metric} {samples}, without a condition"
+    return f"{trigger.metric} {samples} is {trigger.operator} {_number(trigger.threshold)}"
+
+
+def _number(value: float) -> str:
+    """A threshold as somebody would write it: `3`, `0.5`, `1000000`."""
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e16 else repr(value)
 
 
 def dataset_view(state: DatasetState) -> JsonObject:

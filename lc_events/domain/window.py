@@ -30,15 +30,23 @@ def next_opening(window: Minutes, zone: str, moment: datetime) -> datetime | Non
 
 @lru_cache(maxsize=1024)
 def _next_opening(window: Minutes, zone: str, minute: datetime) -> datetime | None:
+    end = minute + timedelta(days=3)
     was_open = is_open(window, zone, minute)
-    for _ in range(3 * 24 * 60):
-        minute += timedelta(minutes=1)
-        if is_open(window, zone, minute):
-            if not was_open:
-                return minute
-        else:
-            was_open = False
+    while (minute := minute + _until_border(window, zone, minute)) <= end:
+        if (now_open := is_open(window, zone, minute)) and not was_open:
+            return minute
+        was_open = now_open
     return None
+
+
+def _until_border(window: Minutes, zone: str, minute: datetime) -> timedelta:
+    """To the next minute at which the window may open or close; a single minute where the clocks change before it."""
+    local = minute.astimezone(ZoneInfo(zone))
+    now = local.hour * 60 + local.minute
+    start, end = window
+    step = timedelta(minutes=min((border - now - 1) % 1440 + 1 for border in (start, end + 1)))
+    is_steady = (minute + step).astimezone(ZoneInfo(zone)).utcoffset() == local.utcoffset()
+    return step if is_steady else timedelta(minutes=1)
 
 
 def show_window(window: Minutes) -> str:
