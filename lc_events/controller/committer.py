@@ -45,7 +45,9 @@ class Committer:
         self._clock = clock
         self._timers = timers
         self._queue: deque[Work] = deque()
-        self._wake = threading.Condition()
+        lock = threading.RLock()
+        self._wake = threading.Condition(lock)
+        self._room = threading.Condition(lock)
         self._stopping = False
         self._positions: dict[str, int] = {}
         self._listeners: list[Callable[[Iterable[State]], None]] = []
@@ -77,8 +79,8 @@ class Committer:
 
     def wait_for_room(self) -> None:
         """Wait until the queue is short enough for one more message: a store that fails must not fill the memory."""
-        with self._wake:
-            self._wake.wait_for(lambda: len(self._queue) < _ROOM or self._stopping)
+        with self._room:
+            self._room.wait_for(lambda: len(self._queue) < _ROOM or self._stopping)
 
     def start(self) -> None:
         """Begin."""
@@ -89,6 +91,7 @@ class Committer:
         with self._wake:
             self._stopping = True
             self._wake.notify()
+            self._room.notify_all()
         self._thread.join(timeout)
 
     def _run(self) -> None:
@@ -108,10 +111,8 @@ class Committer:
                 _guarded(callback)
             with self._wake:
                 if self._queue:
-                    was_full = len(self._queue) >= _ROOM
                     work = [self._queue.popleft() for _ in range(min(_BATCH, len(self._queue)))]
-                    if was_full:
-                        self._wake.notify_all()
+                    self._room.notify_all()
                     return work
                 if self._stopping:
                     break
