@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lc_events import __version__
+from lc_events.cli import run
 from lc_events.errors import LcError
 from lc_events.printable import printable
 
@@ -33,6 +34,10 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: no colours to switch off, and rich need not be imported
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+for family in (run.family,):
+    app.add_typer(family)
 
 
 def _show_version(wanted: bool) -> None:
