@@ -127,7 +127,10 @@ def _gm_message_received(state: DatasetState, event: e.GlobalManagerMessageRecei
         state.deleted = False
     state.kind = event.kind or state.kind
     state.metadata = state.metadata if event.metadata is None else event.metadata
+    before = (state.url, state.format)
     state.spec = state.spec if event.spec is None else event.spec
+    if (state.url, state.format) != before:
+        state.problem = None
 
 
 def _duplicate_received(state: DatasetState, _event: e.DuplicateReceived) -> None:
@@ -205,9 +208,15 @@ def receive_dataset_message(state: DatasetState, message: DownMessage, now: str)
         metadata=None if metadata == state.metadata else metadata,
         spec=None if spec == state.spec else spec,
     )
-    moved = (steps.state.url, steps.state.format) != (state.url, state.format)
-    if moved and state.mark is not None:
-        steps.add(e.DatasetReset, cause="url", epoch=state.epoch + 1, records=0, resource_kind=state.kind)
+    if state.mark is None:
+        return steps.events, steps.state
+    kind = steps.state.kind
+    if (steps.state.url, steps.state.format) != (state.url, state.format):
+        steps.add(e.DatasetReset, cause="url", epoch=state.epoch + 1, records=0, resource_kind=kind)
+    elif not state.is_live and state.records:
+        # GM's new object says 0 until it is told what the file holds.
+        rows, span = [0, state.records], [0, state.offset]
+        steps.add(e.DatasetObserved, records=state.records, rows=rows, bytes=span, mark=state.mark, resource_kind=kind)
     return steps.events, steps.state
 
 

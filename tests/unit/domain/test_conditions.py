@@ -57,7 +57,10 @@ def test_the_time_may_be_absent():
     assert waiting_key(None, 1, {"stage": "Train", "type": "Waiting"}) == (None, 1, "Train", "Waiting", None)
 
 
-@pytest.mark.parametrize("last", [None, *(condition("Train", type_) for type_ in ("Ready", "Running", "Completed"))])
+@pytest.mark.parametrize(
+    "last",
+    [None, condition("Banana", "Waiting"), *(condition("Train", type_) for type_ in ("Ready", "Running", "Completed"))],
+)
 def test_another_condition_waits_for_nothing(last: JsonObject | None):
     assert waiting_key(None, 1, last) is None
 
