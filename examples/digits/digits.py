@@ -107,10 +107,10 @@ def read_model(path: Path) -> MLPClassifier:
     return model
 
 
-def write_model(model: MLPClassifier, path: Path) -> None:
-    """Write a model under its name all at once: whoever reads meanwhile has the old one or the new one."""
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file under its name all at once: whoever reads meanwhile has the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        pickle.dump(model, file)
+        file.write(data)
     Path(file.name).chmod(0o644)
     Path(file.name).replace(path)

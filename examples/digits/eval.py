@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from digits import accuracy, read_model, read_samples, write_model
+from digits import accuracy, read_model, read_samples, write_whole
 
 from lc_events.workers import report
 
@@ -22,7 +22,7 @@ def main() -> None:
     for reads, path in judged:
         print(f"{path} reads {reads:.1%} of {len(samples)} samples")
     reads, best = max(judged, key=lambda one: one[0])  # of equals the first: a trained one
-    write_model(read_model(best), output / "index.pkl")
+    write_whole(output / "index.pkl", best.read_bytes())
     report([output / "index.pkl"], metrics={"accuracy": [reads]})
 
 

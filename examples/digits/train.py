@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import pickle
 from pathlib import Path
 
 import numpy as np
-from digits import Samples, accuracy, new_model, read_model, read_samples, teach, write_model
+from digits import Samples, accuracy, new_model, read_model, read_samples, teach, write_whole
 
 from lc_events.workers import report
 
@@ -41,7 +42,7 @@ def main() -> None:
         lesson = samples + rehearsal(old, seed)
     model = read_model(previous) if previous else new_model()
     teach(model, lesson, epochs=EPOCHS, seed=seed)
-    write_model(model, output / "index.pkl")
+    write_whole(output / "index.pkl", pickle.dumps(model))
     reads = accuracy(model, samples)
     print(f"learned {len(samples)} new and {len(lesson) - len(samples)} old samples, from {previous or 'nothing'}")
     report([output / "index.pkl"], metrics={"accuracy": [reads]})
