@@ -155,8 +155,10 @@ class ChainedRecorder(SQLiteApplicationRecorder):
             for start in range(0, len(pairs), 400):
                 part = pairs[start : start + 400]
                 marks = ",".join(["(?,?)"] * len(part))
+                # a join, for SQLite scans the whole table for `(scope, key) IN (VALUES …)`
                 c.execute(
-                    f"SELECT scope, key FROM known_messages WHERE (scope, key) IN (VALUES {marks})",  # noqa: S608
+                    f"WITH asked (s, k) AS (VALUES {marks}) SELECT scope, key FROM asked"  # noqa: S608 - only marks
+                    " CROSS JOIN known_messages ON scope = s AND key = k",
                     [text for pair in part for text in pair],
                 )
                 found.update((row[0], row[1]) for row in c.fetchall())
