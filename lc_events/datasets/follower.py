@@ -133,7 +133,7 @@ class Follower:
                     reading.finish()
             found = reading.mark(self._seen)
             same = (found.rows, found.offset) == (until.rows, until.offset) and edges_match(file, until)
-            if offset == 0:
+            if offset == 0 < until.offset:
                 same = same and (found.chain, found.rest) == (until.chain, until.rest)
         if not same:
             raise StorageError(f"{self._url}: changed since it was counted", code="changed")

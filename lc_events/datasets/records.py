@@ -198,9 +198,12 @@ class CsvSplitter(Splitter):
             return _Scan(last_end, len(buffer) - buffer.endswith(b"\r"))
         end = start
         for match in _record.finditer(buffer, start):
-            if match.end() == end or not self._accepts(buffer, base, end, match.end()):
+            next_end = match.end()
+            if next_end == end or (
+                next_end - end > MAX_QUOTED_BYTES and not self._accepts(buffer, base, end, next_end)
+            ):
                 break
-            end = match.end()
+            end = next_end
             ends.append(end)
         field_start = _end(_whole_fields, buffer, end)
         last_end = ends[-1] if ends else 0

@@ -341,6 +341,13 @@ def test_a_change_that_keeps_size_and_time_is_found(world):
     assert isinstance(world.look(), Reset)
 
 
+def test_a_header_that_changed_in_a_file_that_grew_is_found(table):
+    table.write(b"one\n" + b"line\n" * 5000)
+    table.look()
+    table.write(b"two\n" + b"line\n" * 5001)
+    assert isinstance(table.look(), Reset)
+
+
 def test_a_change_deep_in_a_large_file_is_found(world):
     data = bytearray(b"line\n" * 1_000_000)
     world.write(data)
@@ -577,6 +584,40 @@ class Memory:
 
     def __exit__(self, *_):
         pass
+
+
+class CoarseFile(Memory):
+    """A file whose time stamps cannot tell two writes within one moment apart."""
+
+    def put(self, data):
+        self.data = data
+
+    def stat(self):
+        return SourceStat(len(self.data), "1", "then", self.changed_ns)
+
+
+def test_two_writes_within_one_moment_of_the_file_s_clock_are_told_apart(tmp_path):
+    clock = Clock()
+    source = CoarseFile(b"a\nb\n")
+    source.changed_ns = 5_000_000_000
+    now = 5_500_000_000
+    follower = Follower(
+        source,
+        url="/data",
+        format="txt",
+        mark=None,
+        spool=Spool(tmp_path),
+        partial_seconds=60,
+        clock=clock,
+        sleep=clock.sleep,
+        wall_ns=lambda: now,
+    )
+    found = follower.look(keep=True)
+    assert 1 < found.again_in < 3
+    follower.committed(found.mark)
+    source.put(b"a\nx\n")
+    now += int(found.again_in * 1e9) + 1
+    assert isinstance(follower.look(keep=True), Reset)
 
 
 def test_an_object_is_followed_without_waiting(tmp_path):
