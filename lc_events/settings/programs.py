@@ -31,6 +31,7 @@ from lc_events.settings.fields import (
 from lc_events.settings.files import GM_STATE_DIR, LC_STATE_DIR, STORE_NAME, WORKER_STATE_DIR
 from lc_events.settings.sources import ProgramSettings
 from lc_events.settings.timezone import system_zone
+from lc_events.workers.settings import AgentSettings
 
 __all__ = ["BrokerSettings", "GmSettings", "LcSettings", "WorkerSettings", "broker_settings"]
 
@@ -135,6 +136,19 @@ class WorkerSettings(_ClientFields):
     allow: Words = ("python", "python3")
     concurrency: int = Field(2, gt=0)
     grace_seconds: Seconds = 5.0
+
+    @property
+    def agent(self) -> AgentSettings:
+        """What the agent itself must know."""
+        return AgentSettings(
+            node=self.node,
+            state_dir=self.state_dir,
+            root=self.root,
+            programs=self.programs,
+            allow=self.allow,
+            concurrency=self.concurrency,
+            grace_seconds=self.grace_seconds,
+        )
 
     @property
     def client_id(self) -> str:

@@ -92,10 +92,19 @@ def test_the_log_level_may_be_written_in_capitals(env):
 
 
 def test_executables_are_words_with_commas_between_or_a_list(env, config):
-    assert WorkerSettings.load().allow == ("python", "python3")
-    assert WorkerSettings.load(config=config('allow = ["sh", "python"]')).allow == ("sh", "python")
+    assert WorkerSettings.load().agent.allow == ("python", "python3")
+    assert WorkerSettings.load(config=config('allow = ["sh", "python"]')).agent.allow == ("sh", "python")
     env(WORKER_ALLOW="python, /usr/bin/env,")
-    assert WorkerSettings.load().allow == ("python", "/usr/bin/env")
+    assert WorkerSettings.load().agent.allow == ("python", "/usr/bin/env")
+
+
+def test_the_agent_gets_what_the_worker_was_told(tmp_path):
+    agent = WorkerSettings.load(
+        node="edge1", state_dir="state", root="/mnt", programs=tmp_path, concurrency="3", grace_seconds="0.5"
+    ).agent
+
+    assert (agent.node, agent.root, agent.programs, agent.concurrency) == ("edge1", Path("/mnt"), tmp_path, 3)
+    assert (agent.state_dir, agent.grace_seconds) == (Path("state").absolute(), 0.5)
 
 
 @pytest.mark.parametrize("url", ["mqtt://user:hunter2@broker", "mqtt://user:hunter2@broker:99999"])
