@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lc_events.errors import RefusedError
+from lc_events.messages.secrets import is_secret_name
 from lc_events.messages.worker import WorkOrder
 from lc_events.storage import LocalStorage
 from lc_events.workers.result import RESULT_FILE_VARIABLE
@@ -29,7 +30,6 @@ _S3 = re.compile(r"AWS_[A-Z0-9_]+|ACCESS_KEY_ID|SECRET_ACCESS_KEY|S3_ENDPOINT_UR
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LOADER = re.compile(r"(?:LD|DYLD)_")
 _OURS = re.compile(r"(?:LC|GM|WORKER)_")
-_SECRET = re.compile(r"KEY|SECRET|TOKEN|PASSWORD", re.IGNORECASE)
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 
 
@@ -51,7 +51,7 @@ def program_environment(
     leaves the root.
     """
     own, local = settings.environ, LocalStorage(settings.root)
-    secret_names = [*order.secret_env, *(name for name in order.env if _SECRET.search(name))]
+    secret_names = [*order.secret_env, *(name for name in order.env if is_secret_name(name))]
     secrets = {name: _own_secret(name, own) for name in secret_names}
     uses_s3 = any("s3://" in order.env.get(name, "") for name in URL_VARIABLES)
     fixed = {
@@ -73,7 +73,7 @@ def program_environment(
         _check(name)
         variables[name] = real_paths(value, local) if name in URL_VARIABLES else expand(value, variables)
     variables |= secrets | fixed
-    credentials = {value for name, value in variables.items() if name in secrets or _SECRET.search(name)}
+    credentials = {value for name, value in variables.items() if name in secrets or is_secret_name(name)}
     return ProgramEnvironment(variables, frozenset(credentials - {""}))
 
 
@@ -103,6 +103,7 @@ def _own_secret(name: str, environ: Mapping[str, str]) -> str:
         raise RefusedError(f"{name[:100]} belongs to lc-events itself; an order may not read it")
     if name not in environ:
         raise RefusedError(
-            f"{name[:100]} looks like a secret, which no order carries: set it in the environment of this node's agent"
+            f"no order carries the value of {name[:100]} (a secret, or kept elsewhere): set it in the environment of"
+            " this node's agent"
         )
     return environ[name]
