@@ -1,4 +1,4 @@
-"""The files that settings name: the TOML file, and the event store of a program or of a command that only reads.
+"""The files that settings name: the TOML file, the event store to read, what an internal broker wrote down.
 
 Without pydantic, for commands that only read have to answer in a blink.
 """
@@ -63,6 +63,16 @@ def store_file(text: str) -> Path:
         raise ValueError("must be sqlite:///FILE (sqlite:////FILE from the root) or a path")
     path = Path(name).expanduser()
     return path / STORE_NAME if path.is_dir() else path
+
+
+def internal_broker_url(state_dir: Path) -> str:
+    """The URL, with password, that the internal broker of an LC listens on; UsageError if none was started there."""
+    path = state_dir / "broker.env"
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; the LC writes it when it starts its internal broker") from None
+    return next((line.partition("=")[2] for line in lines if line.startswith("LC_MQTT_URL=")), "")
 
 
 def read_config(path: Path) -> dict[str, Any]:

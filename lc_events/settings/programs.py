@@ -28,7 +28,13 @@ from lc_events.settings.fields import (
     ZoneName,
     host_name,
 )
-from lc_events.settings.files import GM_STATE_DIR, LC_STATE_DIR, STORE_NAME, WORKER_STATE_DIR
+from lc_events.settings.files import (
+    GM_STATE_DIR,
+    LC_STATE_DIR,
+    STORE_NAME,
+    WORKER_STATE_DIR,
+    internal_broker_url,
+)
 from lc_events.settings.sources import ProgramSettings
 from lc_events.settings.timezone import system_zone
 from lc_events.workers.settings import AgentSettings
@@ -164,6 +170,16 @@ class BrokerSettings(_BrokerFields):
 
     model_config = SettingsConfigDict(env_prefix="LC_")
     foreign_names: ClassVar[Collection[str]] = LcSettings.model_fields.keys() | GmSettings.model_fields.keys()
+
+    mqtt_mode: Literal["external", "internal"] = "external"
+    state_dir: Folder = LC_STATE_DIR
+
+    @cached_property
+    def mqtt(self) -> MqttSettings:
+        """The broker and how to log in there; that of an LC in internal mode from what it wrote down."""
+        if self.mqtt_mode == "internal":
+            return MqttSettings.from_url(internal_broker_url(self.state_dir))
+        return super().mqtt
 
 
 class _GmBrokerSettings(BrokerSettings):

@@ -108,3 +108,14 @@ def test_commands_read_the_file_of_the_lc_and_pass_over_what_is_not_for_them(con
     assert BrokerSettings.load(config=file).mqtt.host == "edge"
     with pytest.raises(UsageError, match="unknown settings hue"):
         BrokerSettings.load(config=config("hue = 1"))
+
+
+def test_commands_find_the_internal_broker_of_the_lc_by_what_it_wrote_down(env, tmp_path):
+    env(LC_MQTT_MODE="internal", LC_STATE_DIR=str(tmp_path), GM_MQTT_URL="mqtt://cloud")
+    with pytest.raises(UsageError, match=r"broker\.env: No such file or directory; the LC writes it"):
+        broker_settings()
+    (tmp_path / "broker.env").write_text("LC_MQTT_URL=mqtt://lc-events:hunter2@127.0.0.1:1885\nLC_MQTT_USER=x\n")
+
+    assert broker_settings().mqtt.display_url == "mqtt://lc-events@127.0.0.1:1885"
+    assert broker_settings().mqtt.password == "hunter2"
+    assert "hunter2" not in repr(broker_settings())
