@@ -124,14 +124,7 @@ class LocalController:
             tick_all=self._scheduler.tick_all,
             may_tick=Rate(per_second=10, burst=10, monotonic=clock.monotonic).allows,
         )
-        self._client = MqttClient(
-            settings.mqtt if self._broker is None else self._broker.settings(settings.client_id),
-            subscriptions=topics.lc_subscriptions(settings.node),
-            will=self._will,
-            on_message=self._received,
-            on_connected=self._connected,
-            on_published=self._outbox.published,
-        )
+        self._client: MqttClient
 
     def run(self) -> None:
         """Run until `stop` is called from a signal handler or another thread; then finish what is begun."""
@@ -148,6 +141,7 @@ class LocalController:
     def _start(self) -> None:
         if self._broker is not None:
             self._broker.start()
+        self._client = self._made_client()
         for listener in (self._scheduler, self._effects, self._following, self._repeats):
             self._committer.listen(listener.consider)
         self._committer.listen(self._outbox.wake)
@@ -178,6 +172,18 @@ class LocalController:
             self._broker.stop()
         self._journal.close()
         self._lock.release()
+
+    def _made_client(self) -> MqttClient:
+        """The client, once an internal broker has its port and password."""
+        settings = self._settings
+        return MqttClient(
+            settings.mqtt if self._broker is None else self._broker.settings(settings.client_id),
+            subscriptions=self._topics.lc_subscriptions(settings.node),
+            will=self._will,
+            on_message=self._received,
+            on_connected=self._connected,
+            on_published=self._outbox.published,
+        )
 
     def _all_states(self) -> Iterable[State]:
         return [*self._world.jobs(), *self._world.datasets()]
