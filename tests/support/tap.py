@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Self
@@ -35,15 +36,28 @@ class Tapped:
 
 
 class Tap:
-    """Subscribes to `filters` with a clean session; connected and subscribed once `start` or `with` returns."""
+    """Subscribes to `filters`; connected and subscribed once `start` or `with` returns.
 
-    def __init__(self, port: int, *filters: str, username: str | None = None, password: str | None = None) -> None:
+    With `session_seconds` the broker keeps for it what it misses while they are apart; without, nothing.
+    """
+
+    def __init__(
+        self,
+        port: int,
+        *filters: str,
+        username: str | None = None,
+        password: str | None = None,
+        session_seconds: int = 0,
+    ) -> None:
         self._port = port
         self._filters = filters or ("#",)
         self._changed = threading.Condition()
         self._messages: list[Tapped] = []
         self._subscribed = False
-        self._client = paho.Client(CallbackAPIVersion.VERSION2, protocol=MQTTProtocolVersion.MQTTv5)
+        self._session = Properties(PacketTypes.CONNECT)
+        self._session.SessionExpiryInterval = session_seconds
+        client_id = f"tap-{uuid.uuid4().hex}" if session_seconds else ""
+        self._client = paho.Client(CallbackAPIVersion.VERSION2, client_id, protocol=MQTTProtocolVersion.MQTTv5)
         self._client.username_pw_set(username, password) if username else None
         self._client.reconnect_delay_set(1, 1)
         self._client.on_connect = self._on_connect
@@ -51,8 +65,12 @@ class Tap:
         self._client.on_message = self._on_message
 
     def start(self) -> Self:
-        """Connect and wait for the subscription."""
-        self._client.connect("127.0.0.1", self._port)
+        """Connect and wait for the subscription.
+
+        Mosquitto 2.0.11 does not write sessions to its database that began with a clean start, whatever their expiry.
+        """
+        is_clean = self._session.SessionExpiryInterval == 0
+        self._client.connect("127.0.0.1", self._port, clean_start=is_clean, properties=self._session)
         self._client.loop_start()
         with self._changed:
             if not self._changed.wait_for(lambda: self._subscribed, 10):
