@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
 from lc_events.cli.flags import Flags, with_settings
-from lc_events.settings.meanings import LC, WORKER
+from lc_events.settings.meanings import GM, LC, WORKER
 
 family = typer.Typer()
 
@@ -31,6 +32,23 @@ def run(flags: Flags) -> None:
 
 
 @family.command()
+@with_settings(GM)
+def gm(flags: Flags) -> None:
+    """Run the stand-alone global manager, until SIGTERM or Ctrl-C."""
+    from lc_events.logs import configure_logging
+    from lc_events.settings.programs import GmSettings
+
+    settings = GmSettings.load(**flags)
+    configure_logging(settings.log, settings.log_format)
+
+    from lc_events.gm.bootstrap import global_manager
+
+    manager = global_manager(settings)
+    _stop_at_signals(manager.stop)
+    manager.run()
+
+
+@family.command()
 @with_settings(WORKER)
 def worker(flags: Flags) -> None:
     """Run the agent that trains, evaluates and serves on this node, until SIGTERM or Ctrl-C."""
@@ -46,6 +64,25 @@ def worker(flags: Flags) -> None:
     agent = WorkerAgent(settings.agent, settings.mqtt, topics=Topics(settings.topic_root))
     _stop_at_signals(agent.stop)
     agent.run()
+
+
+@family.command()
+def demo(
+    *,
+    rounds: Annotated[int, typer.Option("--rounds", metavar="N", help="Rounds to train.")] = 2,
+    broker: Annotated[
+        str | None, typer.Option("--broker", metavar="URL", help="Use this broker instead of an embedded one.")
+    ] = None,
+) -> None:
+    """Watch a real model being trained, evaluated and deployed, round after round, on this machine."""
+    from lc_events.demo.performance import Performance
+
+    signal.signal(signal.SIGTERM, _interrupt)
+    Performance(rounds=rounds, broker=broker).run()
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _stop_at_signals(stop: Callable[[], None]) -> None:
