@@ -23,7 +23,7 @@ class Journal(Application[str]):
 
     def __init__(self, path: Path, registry: Registry, *, mode: Literal["rwc", "ro"] = "rwc") -> None:
         self.path = path
-        self._registry = registry
+        self.registry = registry
         super().__init__(
             {
                 "PERSISTENCE_MODULE": "eventsourcing.sqlite",
@@ -36,7 +36,7 @@ class Journal(Application[str]):
 
     def construct_mapper(self) -> EventMapper:
         """Our names and JSON in place of module paths and transcodings."""
-        return EventMapper(self._registry)
+        return EventMapper(self.registry)
 
     @property
     def rows(self) -> ChainedRecorder:

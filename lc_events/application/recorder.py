@@ -20,6 +20,7 @@ _TABLES = (
         position INTEGER PRIMARY KEY, scope TEXT NOT NULL, key TEXT NOT NULL, context TEXT NOT NULL,
         time REAL NOT NULL, UNIQUE (scope, key))""",
     "CREATE TABLE IF NOT EXISTS positions (name TEXT PRIMARY KEY, notification_id INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
 )
 _ROWS = (
     "SELECT e.rowid, e.originator_id, e.originator_version, e.topic, e.state, lower(hex(c.hash))"
@@ -193,6 +194,26 @@ class ChainedRecorder(SQLiteApplicationRecorder):
             c.execute("SELECT notification_id FROM positions WHERE name = ?", (name,))
             row = c.fetchone()
             return 0 if row is None else int(row[0])
+
+    def about(self, name: str) -> str | None:
+        """What the store says of itself: `node`, whose history it is; None where an older one does not say."""
+        with self.datastore.transaction(commit=False) as c:
+            if not self._has_table(c, "about"):
+                return None
+            c.execute("SELECT value FROM about WHERE name = ?", (name,))
+            row = c.fetchone()
+            return None if row is None else str(row[0])
+
+    def set_about(self, name: str, value: str) -> None:
+        """Have the store say this of itself; written only if it is news."""
+        if self.about(name) != value:
+            with self.datastore.transaction(commit=True) as c:
+                c.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
+
+    @staticmethod
+    def _has_table(c: SQLiteCursor, name: str) -> bool:
+        c.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,))
+        return c.fetchone() is not None
 
     def quick_check(self) -> str | None:
         """SQLite's own `quick_check`; None if the database is sound, else its first complaint."""

@@ -1,0 +1,92 @@
+"""A store opened to read: its streams by name, their states and events at any version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Generic, Protocol, TypeVar
+
+from lc_events.application.audit.names import job_stream
+from lc_events.application.journal import Journal
+from lc_events.application.recorder import StoredRow
+from lc_events.domain.events import Event
+from lc_events.errors import NotFoundError
+from lc_events.messages.json import JsonObject
+from lc_events.messages.names import JOB_KIND
+
+__all__ = ["Archive", "Folded", "Folds"]
+
+
+class Folded(Protocol):
+    """What every state has in common, of whatever store."""
+
+    @property
+    def version(self) -> int:
+        """The version of the last event that was folded."""
+        ...
+
+    @property
+    def generation(self) -> int:
+        """Which life of the name this is, from 1."""
+        ...
+
+
+S = TypeVar("S", bound=Folded)
+
+
+@dataclass(frozen=True)
+class Folds(Generic[S]):
+    """What the streams of one kind of store fold to: a local controller's, or a global manager's."""
+
+    fold: Callable[[str, Iterable[Event]], S]
+    evolve: Callable[[S, Event], S]
+    fresh: Callable[[str], S]
+    view: Callable[[S, str], JsonObject]
+    """State and node → what `show -o json` prints."""
+
+
+class Archive(Generic[S]):
+    """Pure reading of one store; `node` is whose history it holds."""
+
+    def __init__(self, journal: Journal, folds: Folds[S], node: str) -> None:
+        self.journal = journal
+        self.folds = folds
+        self.node = node
+
+    def find(self, job: str) -> str:
+        """The stream of `NAMESPACE/NAME`, `NAME` or a whole stream name; NotFoundError if the store has none."""
+        stream = job_stream(job)
+        if self.journal.head(stream).version == 0:
+            raise NotFoundError(f"there is no {stream} in {self.journal.path}; see `lc-events jobs`")
+        return stream
+
+    def streams(self, kind: str = JOB_KIND) -> list[str]:
+        """All streams of a kind, sorted."""
+        return [stream for stream in self.journal.rows.streams() if stream.split("/")[1] == kind]
+
+    def states(self, kind: str = JOB_KIND) -> Iterator[S]:
+        """The newest states of all streams of a kind, in one ordered scan."""
+        for stream, rows in groupby(self.journal.rows.scan(), key=lambda row: row.stream):
+            if stream.split("/")[1] == kind:
+                yield self.folds.fold(stream, map(self.journal.decode, rows))
+
+    def rows(self, stream: str, *, first: int = 1, last: int | None = None) -> list[StoredRow]:
+        """The stored rows of versions `first` to `last`, both included."""
+        return self.journal.rows.rows(stream=stream, gt=first - 1, lte=last)
+
+    def state(self, stream: str, version: int | None = None) -> S:
+        """The state at a version, the newest by default; NotFoundError for one that the stream does not have."""
+        if version is not None:
+            self.check_version(stream, version)
+        return self.folds.fold(stream, self.journal.stream(stream, lte=version))
+
+    def check_version(self, stream: str, version: int) -> None:
+        """NotFoundError unless the stream has this version."""
+        newest = self.journal.head(stream).version
+        if not 1 <= version <= newest:
+            raise NotFoundError(f"{stream} has no version {version}: its versions are 1 to {newest}")
+
+    def view(self, state: S) -> JsonObject:
+        """What others see of a state."""
+        return self.folds.view(state, self.node)

@@ -1,0 +1,40 @@
+"""What the streams of a local controller's store fold to: jobs and datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lc_events.application.audit.archive import Folds
+from lc_events.domain.dataset import DatasetState, evolve_dataset, fold_dataset
+from lc_events.domain.events import Event
+from lc_events.domain.job import JobState
+from lc_events.domain.job_fold import evolve, fold
+from lc_events.domain.views import dataset_view, job_view
+from lc_events.messages.json import JsonObject
+from lc_events.messages.names import JOB_KIND
+
+__all__ = ["FOLDS"]
+
+State = JobState | DatasetState
+
+
+def _fresh(stream: str) -> State:
+    return JobState(stream) if stream.split("/")[1] == JOB_KIND else DatasetState(stream)
+
+
+def _fold(stream: str, events: Iterable[Event]) -> State:
+    return fold(stream, events) if stream.split("/")[1] == JOB_KIND else fold_dataset(stream, events)
+
+
+def _evolve(state: State, event: Event) -> State:
+    return evolve(state, event) if isinstance(state, JobState) else evolve_dataset(state, event)
+
+
+def _view(state: State, node: str) -> JsonObject:
+    if isinstance(state, JobState):
+        return job_view(state, node)
+    names = ("namespace", "name", "version", "generation", "deleted")
+    return {"node": node, **{name: getattr(state, name) for name in names}, **dataset_view(state)}
+
+
+FOLDS: Folds[State] = Folds(_fold, _evolve, _fresh, _view)

@@ -1,0 +1,38 @@
+"""A global manager's store to read: its jobs with their conditions, under the same commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lc_events.application.audit.archive import Archive, Folds
+from lc_events.application.journal import open_journal
+from lc_events.gm.dataset import GmDataset, evolve_dataset
+from lc_events.gm.events import GM_EVENTS
+from lc_events.gm.job import GmJob, evolve_job
+from lc_events.gm.ledger import SOURCE, State, fold_stream
+from lc_events.gm.views import dataset_view, job_view
+from lc_events.messages.names import JOB_KIND
+
+if TYPE_CHECKING:
+    from lc_events.application.journal import Journal
+    from lc_events.domain.events import Event
+    from lc_events.messages.json import JsonObject
+
+__all__ = ["gm_archive"]
+
+
+def gm_archive(journal: Journal) -> Archive[State]:
+    """The store that `journal` opened, read by the global manager's own events."""
+    return Archive(open_journal(journal.path, GM_EVENTS), Folds(fold_stream, _evolve, _fresh, _view), SOURCE)
+
+
+def _fresh(stream: str) -> State:
+    return GmJob(stream) if stream.split("/")[1] == JOB_KIND else GmDataset(stream)
+
+
+def _evolve(state: State, event: Event) -> State:
+    return evolve_job(state, event) if isinstance(state, GmJob) else evolve_dataset(state, event)
+
+
+def _view(state: State, _node: str) -> JsonObject:
+    return job_view(state) if isinstance(state, GmJob) else dataset_view(state)

@@ -1,0 +1,136 @@
+"""Where jobs stand, now and then: `jobs`, `show`, `at`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lc_events.cli.output import Format, print_json, print_lines, print_list, table
+from lc_events.cli.reading import Config, Job, Output, Store, open_archive, read_moment, zone
+from lc_events.errors import UsageError
+from lc_events.printable import printable
+
+if TYPE_CHECKING:
+    from lc_events.messages.json import JsonObject
+
+__all__ = ["family"]
+
+family = typer.Typer()
+
+
+@family.command()
+def jobs(store: Store = None, config: Config = None, output: Output = Format.TABLE) -> None:
+    """List all jobs, one line each, deleted ones too."""
+    import orjson
+
+    with open_archive(store, config) as archive:
+        views = [archive.view(state) for state in archive.states()]
+    if output is not Format.TABLE:
+        print_list(map(orjson.dumps, views), output)
+        return
+    titles = ("JOB", "NODE", "STAGE", "ROUND", "VERSION", "UPDATED", "VERDICT")
+    print_lines(table(titles, [_line(view) for view in views]))
+
+
+def _line(view: JsonObject) -> tuple[Any, ...]:
+    from lc_events.cli.moments import show_time
+
+    verdict = view.get("verdict")
+    detail = verdict.get("detail") if isinstance(verdict, Mapping) else ""
+    updated = show_time(str(view["updated"]), zone())[:19]
+    return _job(view), view["node"], _stage(view), view["round"], view["version"], updated, detail
+
+
+def _job(view: JsonObject) -> str:
+    return f"{view['namespace']}/{view['name']}"
+
+
+def _stage(view: JsonObject) -> str:
+    if view["deleted"]:
+        return "deleted"
+    return f"{view['stage']}/{view['type']}" if view["stage"] else "-"
+
+
+@family.command()
+def show(job: Job, store: Store = None, config: Config = None, output: Output = Format.TABLE) -> None:
+    """Show the state of one job."""
+    with open_archive(store, config) as archive:
+        view = archive.view(archive.state(archive.find(job)))
+    _print_state(view, output)
+
+
+@family.command()
+def at(
+    job: Job,
+    *,
+    version: Annotated[int | None, typer.Option("--version", metavar="V", min=1, help="After this version.")] = None,
+    time: Annotated[
+        str | None, typer.Option("--time", metavar="T", help="At this time: RFC 3339, 2h (ago), yesterday 03:00.")
+    ] = None,
+    store: Store = None,
+    config: Config = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Show the state that a job had at a version or a time."""
+    from lc_events.application.audit.travel import version_at
+
+    moment = read_moment(time)
+    if (version is None) == (moment is None):
+        raise UsageError("at needs --version V or --time T, one of the two")
+    with open_archive(store, config) as archive:
+        stream = archive.find(job)
+        if moment is not None:
+            version, later = version_at(archive, stream, moment)
+            if later:
+                typer.echo(_clock_went_back(version, later), err=True)
+        view = archive.view(archive.state(stream, version))
+    _print_state(view, output)
+
+
+def _clock_went_back(version: int, later: tuple[int, ...]) -> str:
+    named = f"version {later[0]}" if len(later) == 1 else f"{len(later)} versions, {later[0]} to {later[-1]},"
+    says = "says" if len(later) == 1 else "say"
+    return (
+        f"lc-events: the clock went back: {named} before version {version} {says} a later time; "
+        "what counts is the order of versions"
+    )
+
+
+def _print_state(view: JsonObject, form: Format) -> None:
+    if form is Format.TABLE:
+        print_lines(_described(view))
+    else:
+        print_json(view, form)
+
+
+def _described(value: object, indent: str = "") -> Iterator[str]:
+    """JSON for people: a field a line, nested fields below their name."""
+    pairs = [(printable(str(name)), part) for name, part in _fields(value)]
+    width = max((len(name) for name, part in pairs if not _is_nested(part)), default=0)
+    for name, part in pairs:
+        if _is_nested(part):
+            yield f"{indent}{name}"
+            yield from _described(part, f"{indent}  ")
+        else:
+            yield f"{indent}{name.ljust(width)}  {_value(part)}".rstrip()
+
+
+def _fields(value: object) -> Iterable[tuple[object, object]]:
+    if isinstance(value, Mapping):
+        return value.items()
+    return ((f"{number}.", part) for number, part in enumerate(value if isinstance(value, list) else (), start=1))
+
+
+def _is_nested(value: object) -> bool:
+    return isinstance(value, (Mapping, list)) and bool(value)
+
+
+def _value(value: object) -> str:
+    match value:
+        case None | {} | []:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+    return printable(str(value))

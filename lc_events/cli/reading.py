@@ -1,0 +1,99 @@
+"""What commands that read a store share: which store, whose history, which zone; nothing is ever written to it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lc_events.cli.output import Format
+
+if TYPE_CHECKING:
+    from lc_events.application.audit.archive import Archive
+    from lc_events.application.journal import Journal
+
+__all__ = ["Config", "Job", "Output", "Store", "open_archive", "read_moment", "zone"]
+
+Job = Annotated[str, typer.Argument(metavar="JOB", help="NAMESPACE/NAME, or NAME in the namespace default.")]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        "--store", metavar="STORE", help="Event store: sqlite:///FILE, a path, a state folder. [LC_STORE, LC_STATE_DIR]"
+    ),
+]
+Config = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="TOML file that says where the store is. [LC_CONFIG]")
+]
+Output = Annotated[Format, typer.Option("--output", "-o", help="How to print.")]
+
+
+@contextmanager
+def open_archive(store: str | None, config: Path | None) -> Iterator[Archive[Any]]:
+    """Open the store that flags and settings name, a local controller's or a global manager's.
+
+    Raises UsageError for a setting that is wrong, StoreError if there is no store or it cannot be read.
+    """
+    from eventsourcing.persistence import PersistenceError
+
+    from lc_events.application.journal import open_journal
+    from lc_events.domain.events import LC_EVENTS, Registry
+    from lc_events.errors import StoreError
+    from lc_events.settings.files import reading_store
+
+    if config is None and (named := os.environ.get("LC_CONFIG")):
+        config = Path(named)
+    path = reading_store(store, config)
+    journal = open_journal(path, Registry(LC_EVENTS))
+    try:
+        yield _archive(journal, config)
+    except (PersistenceError, sqlite3.Error) as error:
+        raise StoreError(f"the event store {path} cannot be read: {error}") from error
+    finally:
+        journal.close()
+
+
+def _archive(journal: Journal, config: Path | None) -> Archive[Any]:
+    from lc_events.application.audit.archive import Archive
+
+    first = journal.rows.rows(limit=1)
+    if first and first[0].name == "ResourceApplied":
+        from lc_events.cli.global_manager import gm_archive
+
+        return gm_archive(journal)
+    from lc_events.application.audit.controller_folds import FOLDS
+
+    return Archive(journal, FOLDS, journal.rows.about("node") or _node(config))
+
+
+def _node(config: Path | None) -> str:
+    """The node as `run` would be told, for a store that does not say whose it is."""
+    from lc_events.settings.files import read_config
+
+    told = os.environ.get("LC_NODE") or (read_config(config).get("node") if config else None)
+    return str(told or os.environ.get("NODENAME") or socket.gethostname())
+
+
+def zone() -> str:
+    """The zone of times without an offset, and of those in tables: LC_TIMEZONE, else the system's."""
+    from lc_events.errors import UsageError
+    from lc_events.settings.timezone import is_zone, system_zone
+
+    named = os.environ.get("LC_TIMEZONE")
+    if named and not is_zone(named):
+        raise UsageError(f"LC_TIMEZONE is {named!r}, but must be an IANA time zone, such as Europe/Berlin or UTC")
+    return named or system_zone()
+
+
+def read_moment(text: str | None) -> str | None:
+    """A time as typed, in the form that events carry; None stays None. Raises UsageError."""
+    from lc_events.cli.moments import read_time
+    from lc_events.controller.clock import stamp
+
+    return None if text is None else stamp(read_time(text, now=datetime.now(UTC), zone=zone()))
