@@ -29,13 +29,17 @@ class Device:
     def __init__(self, root: Path, infer: Path) -> None:
         self._root = root
         self._infer = infer
+        self._in_use: object = None
 
     def announced(self, payload: bytes) -> Reading | None:
-        """Use the model of an announcement; None if the file is another one by now: then another announcement comes.
+        """Use the model of an announcement; LcError if it cannot be used.
 
-        LcError if the model cannot be used.
+        None if it is in use already (retained announcements come again), or if the file is another one by now: then
+        another announcement comes.
         """
         model = loads_object(payload)
+        if model["sha256"] == self._in_use:
+            return None
         path = self._root / str(model["url"]).lstrip("/")
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
         if sha256 != model["sha256"]:
@@ -45,5 +49,6 @@ class Device:
         )
         if done.returncode != 0:
             raise LcError(f"the device cannot use the model: {done.stderr.strip()[-400:]}")
+        self._in_use = sha256
         round_ = model["round"]
         return Reading(round_ if isinstance(round_, int) else 0, sha256, done.stdout.strip())

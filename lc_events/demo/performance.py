@@ -51,6 +51,8 @@ class Performance:
         self._examples = _examples()
         self._folder = Path(tempfile.mkdtemp(prefix="lc-events-demo-"))
         self._root = self._folder / "root"
+        self._device = Device(self._root, self._examples / "infer.py")
+        (self._root / "data").mkdir(parents=True)
         self._topics = Topics(f"demo-{self._folder.name[-8:]}" if broker else "sedna")
         self._heard: queue.Queue[Received] = queue.Queue()
 
@@ -126,7 +128,6 @@ class Performance:
         """Append the samples of a round and follow it until the device has used its model."""
         stage.plain("")
         stage.say(f"round {round_}: {self._append(round_)}", "bold")
-        device = Device(self._root, self._examples / "infer.py")
         deadline = time.monotonic() + _SECONDS_PER_ROUND
         while time.monotonic() < deadline:
             programs.check()
@@ -135,7 +136,7 @@ class Performance:
             except queue.Empty:
                 continue
             if self._topics.parse(received.topic).kind is TopicKind.STATE_MODEL:
-                reading = device.announced(received.payload) if received.payload else None
+                reading = self._device.announced(received.payload) if received.payload else None
                 if reading is not None and reading.round == round_:
                     stage.say(f"device: the model of round {round_} {reading.sentence}", "bold green")
                     return reading
