@@ -31,11 +31,11 @@ def eval_file(state: JobState, round_: int) -> EvalFile:
     newest repeated. Where another controller wrote the round's file, it stays as it is and pending samples wait.
     """
     if round_ and round_ == state.existing_eval_round:
-        return EvalFile(_source(state, len(state.sources) - 1), (), ())
+        return EvalFile(_source(state, state.source_number), (), ())
     own = state.eval_ranges(round_)
     repeated = [r for _, ranges in state.eval_window(round_) for r in ranges]
     first = [*own[:1], *state.eval_pending[:1], *repeated[-1:]]
-    number = first[0].source if first else len(state.sources) - 1
+    number = first[0].source if first else state.source_number
     pending = one_source(state.eval_pending)
     taken = pending if pending and pending[0].source == number else ()
     return EvalFile(_source(state, number), [r for r in (*repeated, *own, *taken) if r.source == number], taken)

@@ -143,6 +143,8 @@ class JobState:
     verdict: Verdict | None = None
 
     sources: tuple[Source, ...] = ()
+    source_number: int = 0
+    """Which of `sources` the newest samples came from."""
     adopted_format: str = "txt"
     place: Place | None = None
     spool_ends: Mapping[str, int] = field(default_factory=dict)
@@ -206,7 +208,7 @@ class JobState:
     @property
     def source(self) -> Source | None:
         """Where the newest samples came from."""
-        return self.sources[-1] if self.sources else None
+        return self.sources[self.source_number] if self.sources else None
 
     @property
     def output_dir(self) -> str:

@@ -178,8 +178,10 @@ def _source_number(state: JobState, event: e.SamplesArrived) -> int:
         (event.header or None) if event.header is not None else known.header if known else None,
     )
     if source != known:
-        state.sources = (*state.sources, source)
-    return len(state.sources) - 1
+        if source not in state.sources:
+            state.sources = (*state.sources, source)
+        state.source_number = state.sources.index(source)
+    return state.source_number
 
 
 def _training_triggered(state: JobState, event: e.TrainingTriggered) -> None:

@@ -234,6 +234,15 @@ def test_a_csv_round_never_mixes_two_headers():
     assert evaluated.input["dataURL"] == "/output/job1/data/eval/3/data.csv"
 
 
+def test_samples_of_a_header_that_comes_back_are_evaluated_beside_the_older_ones():
+    rounds = Rounds()
+    history = given(rounds.train(), csv(10, "a,b"), written(), rounds.eval(1), written())
+    history = history.when(csv(10, "a,b,c"), rounds.train(), written(), rounds.eval(2), written())
+    history = history.when(csv(10, "a,b"), rounds.train(), written(), rounds.eval(3))
+    assert (history.decided[-1].spooled, history.decided[-1].header) == ([[8, 10], [28, 30]], "a,b")
+    assert len(history.state.sources) == 2
+
+
 def test_evaluating_a_round_again_does_not_mix_in_another_header():
     rounds = Rounds()
     history = given(rounds.train(), csv(10, "a,b"), written(), rounds.eval(1), written(), csv(10, "a,b,c"))
