@@ -12,7 +12,8 @@ __all__ = ["Digests", "Fingerprint", "edges_match"]
 
 BLOCK_BYTES = 1 << 20
 EDGE_BYTES = 4096
-_SIZE = 16
+# Against accidents, not against an enemy: who may write the file may write what he likes.
+_SIZE = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,6 @@ class Follower:
         self._clock = clock
         self._sleep = sleep
         self._wall_ns = wall_ns
-        self._spooled = spool.length
         self._pending: Mark | None = None
         self._spool_is_dirty = False
         self._reading: Reading | None = None
@@ -78,7 +77,7 @@ class Follower:
         if self._pending is None or mark != self._pending:
             raise ValueError(f"{self._url}: no observation with this mark is outstanding")
         self._pending = None
-        self._spooled = self._spool.length
+        self._spool.commit()
         self._mark = mark
         if self._reading is not None:
             self._reading.begin_batch()
@@ -243,7 +242,7 @@ class Follower:
         spooled = sha256 = None
         if reading.keeps:
             self._spool.sync()
-            spooled = (self._spooled, self._spool.length)
+            spooled = (self._spool.committed, self._spool.length)
             digest = hashlib.sha256()
             for chunk in self._spool.read(*spooled):
                 digest.update(chunk)
@@ -265,14 +264,14 @@ class Follower:
         self._pending = None
         self._reading = None
         self._spool_is_dirty = True
-        self._spool.cut(self._spooled)
+        self._spool.cut(self._spool.committed)
         self._spool_is_dirty = False
 
     def _drop_reading(self) -> None:
         """Begin again from the mark with the next look; what the spool holds of a partial record goes."""
         reading, self._reading = self._reading, None
         if reading is not None and reading.keeps:
-            self._spool.cut(self._spooled)
+            self._spool.cut(self._spool.committed)
 
     def _stat(self, of: Source | OpenSource) -> SourceStat:
         stat = of.stat()

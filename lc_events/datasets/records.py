@@ -8,7 +8,6 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from lc_events.datasets.source import UnreadableError
-from lc_events.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -240,12 +239,14 @@ def splitter_for(format_name: str, *, offset: int, after_partial: bool = False, 
     """Splitter of a dataset's format, `txt` or `csv` in any case, from a byte offset at which a record begins.
 
     `after_partial`: the record before the offset was counted without its line end. `keep=False` counts only.
-    Raises `StorageError` with code `unsupported`.
+    Raises `UnreadableError` with code `unsupported`.
     """
     kinds: dict[str, type[Splitter]] = {"txt": LineSplitter, "csv": CsvSplitter}
     kind = kinds.get(format_name.lower())
     if kind is None:
-        raise StorageError(f"datasets of format {format_name!r} are not supported, use txt or csv", code="unsupported")
+        raise UnreadableError(
+            f"datasets of format {format_name!r} are not supported, use txt or csv", code="unsupported"
+        )
     return kind(offset=offset, after_partial=after_partial, keep=keep)
 
 

@@ -134,12 +134,13 @@ def _local_stat(found: os.stat_result) -> SourceStat:
         raise OSError(errno.EISDIR, "is a folder, not a file")
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EISDIR, "is not a regular file")
+    # A program that sets the mtime back (cp -p, rsync) cannot set the ctime.
+    times = {found.st_mtime_ns, found.st_ctime_ns}
     return SourceStat(
         size=found.st_size,
         identity=str(found.st_ino),
-        # A program that sets the mtime back (cp -p, rsync) cannot set the ctime.
-        stamp=f"{found.st_mtime_ns}.{found.st_ctime_ns}",
-        changed_ns=max(found.st_mtime_ns, found.st_ctime_ns),
+        stamp=".".join(str(time) for time in sorted(times)),
+        changed_ns=max(times),
     )
 
 

@@ -38,9 +38,10 @@ class _Segment:
 class Spool:
     """Records of one dataset kept until no job needs them, numbered 0, 1, 2 … for ever; a number is never used again.
 
-    What is appended counts once the caller has committed its length; at start and after a failed commit `cut` takes
-    the spool back to the committed length. Any thread may call; appends come from one at a time. Every method raises
-    `StorageError`. Where files were lost the spool goes on after the next `cut`; only the lost records cannot be read.
+    What is appended counts once the caller has committed its length elsewhere and called `commit`; at start `cut`
+    takes the spool to the committed length, after a failed commit back to it. Any thread may call; appends come from
+    one at a time. Every method raises `StorageError`. Where files were lost the spool goes on after the next `cut`;
+    only the lost records cannot be read.
     """
 
     def __init__(self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES) -> None:
@@ -52,11 +53,17 @@ class Spool:
         with _explained(folder):
             self._segments = self._found()
         self._length = self._segments[-1].last if self._segments else 0
+        self._committed = self._length
 
     @property
     def length(self) -> int:
         """Number the next record gets."""
         return self._length
+
+    @property
+    def committed(self) -> int:
+        """How many records count: the length at the last `cut` or `commit`."""
+        return self._committed
 
     @property
     def first(self) -> int:
@@ -93,6 +100,10 @@ class Spool:
                 _sync_folder(folder)
             self._unsynced.clear()
 
+    def commit(self) -> None:
+        """What was appended counts: the caller has committed the length."""
+        self._committed = self._length
+
     def cut(self, length: int) -> None:
         """Go back to `length` records; the next one gets this number, even if earlier ones were lost."""
         with self._lock, _explained(self._folder):
@@ -102,7 +113,7 @@ class Spool:
                 if segment.first >= length:
                     self._remove(segment)
             self._segments = [segment for segment in found if segment.first < length]
-            self._length = length
+            self._length = self._committed = length
             if self._segments:
                 last = self._segments[-1]
                 last.count = min(last.count, length - last.first)
@@ -113,8 +124,9 @@ class Spool:
                     self._begin_segment()
 
     def trim(self, below: int) -> None:
-        """Let go of records below a number; files go whole, so some of those records stay readable for a while."""
+        """Let go of committed records below a number; files go whole, so some of them stay readable for a while."""
         with self._lock, _explained(self._folder):
+            below = min(below, self._committed)
             firsts = [segment.first for segment in self._segments]
             for segment, end in zip(list(self._segments), [*firsts[1:], self._length], strict=False):
                 is_open = segment is self._segments[-1] and segment.size > self._end(segment, segment.count)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import threading
 import time
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ _log = logging.getLogger(__name__)
 STEP_MS = 5
 DEBOUNCE_MS = 50
 CHECK_MS = 5000
+MOUNTS = Path("/proc/self/mountinfo")
 _REMOTE = ("nfs", "cifs", "smb", "9p", "virtiofs", "ceph", "gluster", "lustre", "afs", "fuse")
 
 
@@ -93,39 +95,52 @@ class FolderWatcher:
             if notify is None:
                 self._wake.wait(CHECK_MS / 1000)
                 continue
-            changes = notify.watch(DEBOUNCE_MS, STEP_MS, CHECK_MS, self._wake)
+            try:
+                changes = notify.watch(DEBOUNCE_MS, STEP_MS, CHECK_MS, self._wake)
+            except WatchfilesRustInternalError as error:
+                # It fails for ever after a file name that is not UTF-8, for one.
+                _log.warning("notices of changed files begin anew: %s", error)
+                views, check_at = {}, 0.0
+                self._wake.wait(CHECK_MS / 1000)
+                continue
             if isinstance(changes, set):
                 changed = {name for _, name in changes}
                 inside = {os.path.dirname(name) for name in changed}  # noqa: PTH120 - the kernel's notices are strings
                 self._tell(path for path, view in views.items() if view.is_touched(changed, inside))
                 if any(not changed.isdisjoint(view.folders) for view in views.values()):
                     check_at = 0.0
+            elif self._wake.is_set() and not self._stopping:
+                # Woken, it forgets what it had not told yet, so all is told anew; many are waited for together.
+                views = {}
+                time.sleep(DEBOUNCE_MS / 1000)
         if notify is not None:
             notify.close()
 
     def _renewed(
         self, notify: RustNotify | None, views: dict[Path, _View]
     ) -> tuple[RustNotify | None, dict[Path, _View]]:
-        """Watch what is to be watched now, the new before the old is let go, and tell of files seen in a new way."""
+        """Watch what is to be watched now, the new before the old is let go, and tell of paths seen in a new way."""
         with self._lock:
             paths = set(self._paths)
         renewed = {path: _view(path) for path in paths}
         if renewed == views:
             return notify, views
-        folders = {folder for view in renewed.values() for folder in view.present()}
-        try:
-            # https://watchfiles.helpmanual.io/api/rust_backend/: watch() cannot take on folders while it runs.
-            fresh = RustNotify(sorted(folders), False, False, 0, False, True) if folders else None
-        except (OSError, WatchfilesRustInternalError) as error:
-            _log.warning("no notices of changed files, they are polled: %s", error)
-            fresh, renewed = None, {}
-        if notify is not None:
-            notify.close()
+        if (folders := _present(renewed)) != _present(views):
+            # watch() cannot take on folders while it runs: https://watchfiles.helpmanual.io/api/rust_backend/
+            views = {}
+            try:
+                fresh = RustNotify(sorted(folders), False, False, 0, False, True) if folders else None
+            except (OSError, WatchfilesRustInternalError) as error:
+                _log.warning("no notices of changed files, they are polled: %s", error)
+                fresh, renewed = None, {}
+            if notify is not None:
+                notify.close()
+            notify = fresh
         remote = _remote_mounts()
         with self._lock:
             self._reliable = {path for path, view in renewed.items() if view.is_reliable(remote)}
-        self._tell(path for path, view in renewed.items() if views.get(path) != view)
-        return fresh, renewed
+        self._tell(path for path in paths if renewed.get(path) != views.get(path))
+        return notify, renewed
 
     def _tell(self, paths: Iterable[Path]) -> None:
         for path in paths:
@@ -147,15 +162,16 @@ class _View:
         """Whether one of the changed names is the path or, if that is a folder, lies in it."""
         return not changed.isdisjoint(self.names) or (self.is_folder and not inside.isdisjoint(self.names))
 
-    def present(self) -> list[str]:
-        """Folders that can be watched."""
-        return [folder for folder, found in self.folders.items() if found is not None]
-
     def is_reliable(self, remote: tuple[str, ...]) -> bool:
         """Whether all folders are there, on this machine."""
         return all(self.folders.values()) and not any(
             folder == mount or folder.startswith(mount.rstrip("/") + "/") for folder in self.folders for mount in remote
         )
+
+
+def _present(views: dict[Path, _View]) -> dict[str, tuple[int, int]]:
+    """Folders that can be watched."""
+    return {folder: found for view in views.values() for folder, found in view.folders.items() if found is not None}
 
 
 def _view(path: Path) -> _View:
@@ -174,8 +190,13 @@ def _view(path: Path) -> _View:
 def _remote_mounts() -> tuple[str, ...]:
     """Mount points of file systems whose changes may be made elsewhere, unseen by this kernel (proc(5), mountinfo)."""
     try:
-        lines = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()
+        lines = MOUNTS.read_text(errors="surrogateescape").splitlines()
     except OSError:
         return ()
-    fields = [line.split(" ") for line in lines]
-    return tuple(field[4] for field in fields if field[field.index("-") + 1].startswith(_REMOTE))
+    mounts = [line.split(" ") for line in lines]
+    # Blanks and the like stand there as \\040.
+    return tuple(
+        re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), mount[4])
+        for mount in mounts
+        if mount[mount.index("-") + 1].startswith(_REMOTE)
+    )

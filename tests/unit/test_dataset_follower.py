@@ -549,6 +549,12 @@ def test_a_spool_that_was_deleted_goes_on(world):
     assert world.records(found.batch) == b"b\n"
 
 
+def test_another_format_is_unreadable(tmp_path):
+    world = World(tmp_path, "parquet")
+    world.write(b"PAR1")
+    assert world.look().code == "unsupported"
+
+
 def test_a_mark_survives_json(world):
     world.write(b"a\nb")
     world.look()
