@@ -9,7 +9,7 @@ from lc_events.application.recorder import Known
 from lc_events.controller.world import State, World, dataset_stream, fresh
 from lc_events.domain.dataset import DatasetState
 from lc_events.domain.events import Event
-from lc_events.domain.job import JobState
+from lc_events.domain.job import JobState, output_place
 
 __all__ = ["Batch", "Transaction", "Work"]
 
@@ -71,16 +71,20 @@ class Transaction:
         return [j for j in jobs if isinstance(j, JobState) and j.is_live and dataset_stream(j) == dataset]
 
     def owner_of(self, output_dir: str) -> str | None:
-        """The live job that writes to an output URL, those decided in this batch included."""
+        """The live job that writes to an output URL's folder, those decided in this batch included."""
+        place = output_place(output_dir)
+
+        def writes_there(state: State) -> bool:
+            return isinstance(state, JobState) and state.is_live and output_place(state.output_dir) == place
+
         for states in (self.states, self._batch.states):
             for stream, state in states.items():
-                if isinstance(state, JobState) and state.is_live and state.output_dir == output_dir:
+                if writes_there(state):
                     return stream
         committed = self._batch.world.owner_of(output_dir)
         if committed is None:
             return None
-        owner = self._state(committed)
-        return committed if isinstance(owner, JobState) and owner.is_live and owner.output_dir == output_dir else None
+        return committed if writes_there(self._state(committed)) else None
 
     def keep(self, decision: tuple[Sequence[Event], State]) -> bool:
         """Take in a decision; whether it held any event."""

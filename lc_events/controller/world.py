@@ -10,7 +10,7 @@ from lc_events.application.journal import Journal
 from lc_events.application.recorder import StoredRow
 from lc_events.domain.dataset import DatasetState, fold_dataset
 from lc_events.domain.events import Event
-from lc_events.domain.job import JobState
+from lc_events.domain.job import JobState, output_place
 from lc_events.domain.job_fold import fold
 from lc_events.errors import IntegrityError
 from lc_events.messages.names import DATASET_KIND, JOB_KIND, stream_id
@@ -52,7 +52,7 @@ class World:
     def __init__(self) -> None:
         self._states: dict[str, State] = {}
         self._jobs_of: dict[str, frozenset[str]] = {}
-        self._output_dirs: dict[str, str] = {}
+        self._owners: dict[str, str] = {}
 
     @classmethod
     def load(cls, journal: Journal) -> tuple[World, dict[str, IntegrityError]]:
@@ -94,8 +94,8 @@ class World:
         return self._jobs_of.get(dataset, frozenset())
 
     def owner_of(self, output_dir: str) -> str | None:
-        """The live job that writes to an output URL."""
-        return self._output_dirs.get(output_dir)
+        """The live job that writes to an output URL's folder."""
+        return self._owners.get(output_place(output_dir))
 
     def replace(self, states: Mapping[str, State]) -> None:
         """Put committed states in place; the indices follow."""
@@ -113,7 +113,7 @@ class World:
                 self._jobs_of[old] = self.jobs_of(old) - {stream}
             if new is not None:
                 self._jobs_of[new] = self.jobs_of(new) | {stream}
-        if before is not None and before.is_live and self._output_dirs.get(before.output_dir) == stream:
-            del self._output_dirs[before.output_dir]
+        if before is not None and before.is_live and self.owner_of(before.output_dir) == stream:
+            del self._owners[output_place(before.output_dir)]
         if after.is_live:
-            self._output_dirs[after.output_dir] = stream
+            self._owners[output_place(after.output_dir)] = stream

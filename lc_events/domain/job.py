@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 from lc_events.domain import events as e
 from lc_events.domain.trigger import Trigger
 from lc_events.messages.json import Json, JsonObject
+from lc_events.messages.resources import is_s3
 
 __all__ = [
     "EVAL_WINDOW",
@@ -21,10 +23,16 @@ __all__ = [
     "Source",
     "Unconfirmed",
     "Verdict",
+    "output_place",
 ]
 
 EVAL_WINDOW = 5
 """Rounds whose eval samples an eval file holds (Sedna's EvalSamplesCapacity)."""
+
+
+def output_place(url: str) -> str:
+    """The folder that an output URL means: `/output//job1/.` is `/output/job1`; keys in S3 are what they say."""
+    return url.rstrip("/") if is_s3(url) else posixpath.normpath("/" + url.lstrip("/"))
 
 
 class Source(NamedTuple):
