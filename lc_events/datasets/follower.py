@@ -11,6 +11,7 @@ from lc_events.datasets.mark import Batch, Grew, Look, Mark, Reset, Unchanged, U
 from lc_events.datasets.reading import Reading
 from lc_events.datasets.records import BOM
 from lc_events.datasets.source import LocalSource, SourceStat, UnreadableError
+from lc_events.datasets.stillness import SETTLE_SECONDS, Stillness, same_state
 from lc_events.errors import StorageError
 
 if TYPE_CHECKING:
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Follower"]
 
-SETTLE_SECONDS = 0.02
 FOLLOW_SECONDS = 0.5
-_COARSE_GRAIN_SECONDS = 2.1
 
 
 class Follower:
@@ -58,12 +57,11 @@ class Follower:
         self._partial_seconds = partial_seconds
         self._clock = clock
         self._sleep = sleep
-        self._wall_ns = wall_ns
+        self._stillness = Stillness(clock=clock, wall_ns=wall_ns)
         self._pending: Mark | None = None
         self._spool_is_dirty = False
         self._reading: Reading | None = None
         self._seen = SourceStat(self._mark.size, self._mark.identity, self._mark.stamp, None)
-        self._noticed: tuple[SourceStat, float] | None = None
         self._stuck: tuple[SourceStat, Unreadable] | None = None
         self._was_readable = False
 
@@ -142,7 +140,7 @@ class Follower:
         return batch
 
     def _look(self, *, keep: bool) -> Look:
-        stat = self._stat(self._source)
+        stat = self._stillness.look_at(self._source)
         if (known := self._known(stat, keep=keep)) is not None:
             return known
         deadline = self._clock() + FOLLOW_SECONDS
@@ -155,22 +153,22 @@ class Follower:
 
     def _known(self, stat: SourceStat, *, keep: bool) -> Look | None:
         """What there is to say of a file that has not changed since the last look, if nothing is left to be read."""
-        if self._stuck is not None and _same(self._stuck[0], stat):
+        if self._stuck is not None and same_state(self._stuck[0], stat):
             return self._stuck[1]
         reading = self._reading
         if reading is None or reading.error is not None or reading.keeps != keep or reading.position != stat.size:
             return None
-        if not _same(stat, self._seen):
+        if not same_state(stat, self._seen):
             return None
         due = self._partial_due_in(reading)
         return Unchanged(due) if due is None or due > 0 else None
 
     def _look_at(self, file: OpenSource, *, keep: bool, deadline: float) -> Look | None:
         """Compare, read on and report; None if the file must first stand still to be judged."""
-        stat = self._stat(file)
-        same = _same(stat, self._seen)
+        stat = self._stillness.look_at(file)
+        same = same_state(stat, self._seen)
         plain = same or (stat.identity == self._seen.identity and stat.size > self._seen.size)
-        may_wait = self._restless_for(stat) > 0 and self._clock() < deadline
+        may_wait = self._stillness.restless_for(stat) > 0 and self._clock() < deadline
         if may_wait and self._mark.offset and not plain:
             return None
         reading = self._reading
@@ -203,13 +201,13 @@ class Follower:
         """Read on until the file stands still; the state that was read up to, and whether that is a file at rest."""
         while True:
             reading.advance(file, stat.size, stop=lambda: self._clock() >= deadline)
-            wait = self._restless_for(stat)
+            wait = self._stillness.restless_for(stat)
             left = deadline - self._clock()
             if reading.position != stat.size or wait <= 0 or left <= 0:
                 return stat, reading.position == stat.size and wait <= 0
             self._sleep(min(wait, left))
-            now = self._stat(file)
-            if not _same(now, stat) and (now.size <= stat.size):
+            now = self._stillness.look_at(file)
+            if not same_state(now, stat) and (now.size <= stat.size):
                 return stat, False
             stat = now
 
@@ -223,7 +221,7 @@ class Follower:
                 reading.finish()
             else:
                 error = _unended_quote(reading)
-        grain = self._grain_left(stat)
+        grain = self._stillness.grain_left(stat)
         if grain > 0 and (again_in is None or again_in > grain):
             again_in = grain
         self._seen = dataclasses.replace(stat, stamp="") if grain > 0 else stat
@@ -263,48 +261,24 @@ class Follower:
             return
         self._pending = None
         self._reading = None
-        self._spool_is_dirty = True
-        self._spool.cut(self._spool.committed)
-        self._spool_is_dirty = False
+        self._cut()
 
     def _drop_reading(self) -> None:
         """Begin again from the mark with the next look; what the spool holds of a partial record goes."""
         reading, self._reading = self._reading, None
         if reading is not None and reading.keeps:
-            self._spool.cut(self._spool.committed)
+            self._cut()
 
-    def _stat(self, of: Source | OpenSource) -> SourceStat:
-        stat = of.stat()
-        if self._noticed is None or not _same(self._noticed[0], stat):
-            self._noticed = (stat, self._clock())
-        return stat
-
-    def _standing(self) -> float:
-        """Seconds since the file was first seen as it is; no wall clock, which may jump."""
-        return self._clock() - self._noticed[1] if self._noticed else 0.0
-
-    def _restless_for(self, stat: SourceStat) -> float:
-        """Seconds until the file will have stood still long enough. A file touched long ago needs no wait."""
-        if stat.changed_ns is None:
-            return 0.0
-        return SETTLE_SECONDS - max(self._standing(), abs(self._wall_ns() - stat.changed_ns) / 1e9)
-
-    def _grain_left(self, stat: SourceStat) -> float:
-        """Seconds in which a write could still leave the same time stamp as the last one, and so go unseen."""
-        if stat.changed_ns is None:
-            return 0.0
-        grain = _COARSE_GRAIN_SECONDS if stat.changed_ns % 1_000_000_000 == 0 else SETTLE_SECONDS
-        return grain - abs(self._wall_ns() - stat.changed_ns) / 1e9
+    def _cut(self) -> None:
+        self._spool_is_dirty = True
+        self._spool.cut(self._spool.committed)
+        self._spool_is_dirty = False
 
     def _partial_due_in(self, reading: Reading) -> float | None:
         """Seconds until the partial last line counts, or its open quote is an error; None if there is none."""
         if not reading.can_finish() and reading.open_quote() is None:
             return None
-        return max(0.0, self._partial_seconds - self._standing())
-
-
-def _same(one: SourceStat, other: SourceStat) -> bool:
-    return (one.size, one.identity, one.stamp) == (other.size, other.identity, other.stamp)
+        return max(0.0, self._partial_seconds - self._stillness.seconds())
 
 
 def _unended_quote(reading: Reading) -> UnreadableError:
