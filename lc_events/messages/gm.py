@@ -18,6 +18,7 @@ __all__ = [
     "Acknowledgement",
     "DownMessage",
     "Header",
+    "ResourceMessage",
     "UpMessage",
     "explain",
     "read_acknowledgement",
@@ -51,7 +52,9 @@ def _decoded(content: object) -> object:
         raise ValueError(f"content is a string, but not base64 of a JSON object: {error}") from None
 
 
-class _Envelope(BaseModel):
+class ResourceMessage(BaseModel):
+    """Insert, update or delete of a resource, as it crosses; `content` is the resource, or base64 of it."""
+
     model_config = ConfigDict(frozen=True, extra="allow")
 
     id: MessageId | None = None
@@ -84,7 +87,7 @@ def read_down(payload: bytes, *, kind: str, namespace: str, name: str) -> DownMe
     content disagree) or `invalid` (the resource breaks a rule of CONTRACT section 3).
     """
     try:
-        envelope = _Envelope.model_validate(loads_object(payload))
+        envelope = ResourceMessage.model_validate(loads_object(payload))
     except ValidationError as error:
         raise RefusedError(explain(error)) from None
     header = envelope.header
