@@ -23,7 +23,7 @@ _KINDS = {
 }
 """Words for a kind: its own, Sedna's plural and short name, and what one says."""
 
-_ASK_AGAIN_SECONDS = 2.0
+_ASK_AGAIN_SECONDS = 1.0
 
 
 def check_resource(resource: JsonObject) -> None:
