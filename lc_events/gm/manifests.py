@@ -1,8 +1,9 @@
-"""Sedna's manifests: YAML as kubectl reads it, several documents in one file."""
+"""Sedna's manifests: YAML as kubectl reads it, several documents in one file, or a List of them."""
 
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,9 @@ _Loader.add_implicit_resolver(f"{_TAG}float", re.compile(rf"\A(?:{_FLOAT.pattern
 
 
 def read_manifests_file(path: Path) -> list[JsonObject]:
-    """The resources in a file; UsageError if it cannot be read, is not YAML, or holds none."""
+    """The resources in a file, or of standard input for `-`; UsageError if it cannot be read, is no YAML, holds none."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -55,12 +56,22 @@ def read_manifests(text: str, source: str) -> list[JsonObject]:
     """The resources in a text, empty documents left out; UsageError as `read_manifests_file`, naming `source`."""
     try:
         documents = list(yaml.load_all(text, Loader=_Loader))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UsageError(f"{source}: not YAML: {' '.join(str(error).split())}") from None
-    resources = [_as_json(document, f"{source}, document {n}") for n, document in enumerate(documents, 1) if document]
+    resources = [
+        resource
+        for number, document in enumerate(documents, 1)
+        if document is not None
+        for resource in _resources(document, f"{source}, document {number}")
+    ]
     if not resources:
         raise UsageError(f"{source}: holds no resource")
     return resources
+
+
+def _resources(document: object, where: str) -> list[JsonObject]:
+    items = document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else [document]
+    return [_as_json(item, where) for item in items] if isinstance(items, list) else []
 
 
 def _as_json(document: object, where: str) -> JsonObject:

@@ -16,14 +16,13 @@ from lc_events.gm.ledger import SOURCE, Changes, State
 from lc_events.gm.requests import (
     ApplyRequest,
     Named,
-    answer,
     read_identity,
     read_request,
     read_resource,
-    refusal_answer,
 )
 from lc_events.messages.json import Json, JsonObject, dumps, loads_object
 from lc_events.messages.names import DATASET_KIND, JOB_KIND, is_word, stream_id
+from lc_events.messages.requests import write_answer
 from lc_events.messages.secrets import separate
 from lc_events.mqtt.packets import Publication, Received
 from lc_events.mqtt.topics import ParsedTopic, TopicKind
@@ -47,10 +46,10 @@ class Operators:
             data = _read(received)
             request = read_request(data)
             request_id = request.request_id or topic.request
-            payload = answer(request_id, self._carry_out(request))
+            payload = write_answer(request_id, data=self._carry_out(request))
         except (RefusedError, NotFoundError) as error:
             _log.warning("request %s refused: %s", request_id, error)
-            payload = refusal_answer(request_id, error)
+            payload = write_answer(request_id, error=(error.code, str(error)))
         self._answer(received, data, payload)
 
     def _carry_out(self, request: ApplyRequest) -> JsonObject:

@@ -1,4 +1,4 @@
-"""`sedna/apply/REQUEST`: what operators ask of the global manager, and its answers (CONTRACT sections 2 and 7)."""
+"""`sedna/apply/REQUEST`: what operators ask of the global manager (CONTRACT section 2), checked at the door."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from lc_events.errors import LcError, RefusedError
+from lc_events.errors import RefusedError
 from lc_events.gm.template import NodeName, stage_template
 from lc_events.messages.gm import explain
-from lc_events.messages.json import JsonObject, dumps
+from lc_events.messages.json import JsonObject
 from lc_events.messages.names import DATASET_KIND, JOB_KIND, Stream, stream_id
 from lc_events.messages.resources import Dataset, LifelongLearningJob, Metadata
 
-__all__ = ["ApplyRequest", "Named", "answer", "read_identity", "read_request", "read_resource", "refusal_answer"]
+__all__ = ["ApplyRequest", "Named", "read_identity", "read_request", "read_resource"]
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
@@ -109,14 +109,3 @@ def _check_place(spec: JsonObject) -> None:
         _Placed.model_validate(spec)
     except ValidationError as error:
         raise RefusedError(f"spec.{explain(error)}", code="invalid") from None
-
-
-def answer(request_id: str | None, data: JsonObject) -> bytes:
-    """The answer that a request was carried out."""
-    return dumps({"request_id": request_id, "status": "ok", "error": None, "data": data})
-
-
-def refusal_answer(request_id: str | None, error: LcError) -> bytes:
-    """The answer that a request was refused, and why."""
-    reason = {"code": error.code, "message": str(error)}
-    return dumps({"request_id": request_id, "status": "error", "error": reason, "data": None})

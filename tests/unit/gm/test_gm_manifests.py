@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 from contextlib import suppress
 from pathlib import Path
 
@@ -76,9 +77,17 @@ def test_plain_words_keep_their_meaning(text: str, value: object) -> None:
     assert read_manifests(f"a: {quoted}", "-") == [{"a": value}]
 
 
+def test_a_list_is_the_resources_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "kind: List\nitems: [{kind: Dataset}, {kind: LifelongLearningJob}]\n---\nkind: Dataset"
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    assert [r["kind"] for r in read_manifests_file(Path("-"))] == ["Dataset", "LifelongLearningJob", "Dataset"]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("kind: List", "holds no resource"),
+        ("kind: List\nitems: [3]", "document 1: is not a resource"),
         ("", "holds no resource"),
         ("---\n---\n", "holds no resource"),
         ("- a\n- b", "document 1: is not a resource"),
