@@ -36,6 +36,10 @@ _STORE_PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _AT_ONCE = 50
 """Messages taken in before what is due is said."""
 
+_DAY = 86_400.0
+_KNOWN_FOR = 7 * _DAY
+"""How long a message is known at least; an LC repeats what is not confirmed every 10 minutes."""
+
 _log = logging.getLogger("lc_events.gm")
 
 
@@ -61,6 +65,8 @@ class GlobalManager:
         self._pauses = pauses or Pauses()
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._stop_wanted = threading.Event()
+        self._tidied_at = float("-inf")
+        self._ledger: Ledger
         self._outbox: Outbox
         self._upstream: Upstream
         self._operators: Operators
@@ -93,6 +99,7 @@ class GlobalManager:
 
     def _manage(self, ledger: Ledger) -> None:
         vault = Vault(self._state_dir / SECRETS)
+        self._ledger = ledger
         self._outbox = Outbox(
             ledger, self._topics, self._clock, publish=self._client.publish, secrets=vault.get, pauses=self._pauses
         )
@@ -124,6 +131,18 @@ class GlobalManager:
             pass
         if self._client.connected:
             self._outbox.send_due()
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Once a day, forget messages that nobody repeats any more."""
+        now = self._clock.monotonic()
+        if now - self._tidied_at < _DAY:
+            return
+        self._tidied_at = now
+        try:
+            self._ledger.forget_known(self._clock.now().timestamp() - _KNOWN_FOR)
+        except PersistenceError as error:
+            _log.warning("old messages are forgotten another day: %s", error)
 
     def _connected(self, _: Connected) -> None:
         self._outbox.connected()

@@ -23,6 +23,7 @@ State = GmJob | GmDataset
 SOURCE = "gm"
 """What stands where an LC's event ids name its node; no node may be called so."""
 
+_KEPT_KNOWN = 100_000
 _EVENT_ID = re.compile(rf"{SOURCE}/([^/]+/([^/]+)/[^/]+)/([1-9][0-9]{{0,17}})-[0-9a-f]{{12}}")
 
 _log = logging.getLogger("lc_events.gm")
@@ -114,6 +115,10 @@ class Ledger:
     def newest_known(self, scope: str, limit: int) -> list[Known]:
         """The newest messages of a scope, the newest first."""
         return self._journal.rows.newest_known(scope, limit)
+
+    def forget_known(self, before: float) -> None:
+        """Drop known messages older than `before` (seconds since the epoch), but none of the newest 100,000."""
+        self._journal.rows.forget_known(before=before, keep=_KEPT_KNOWN)
 
     def event_id(self, stream: Stream, version: int) -> str | None:
         """The id of an event, which is that of the message it causes; None if there is no such event."""

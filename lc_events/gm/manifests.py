@@ -42,7 +42,7 @@ _Loader.add_implicit_resolver(f"{_TAG}float", re.compile(rf"\A(?:{_FLOAT.pattern
 
 
 def read_manifests_file(path: Path) -> list[JsonObject]:
-    """The resources in a file, or of standard input for `-`; UsageError if it cannot be read, is no YAML, holds none."""
+    """The resources in a file, or in standard input for `-`; UsageError if it is unreadable, no YAML, or empty."""
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except OSError as error:

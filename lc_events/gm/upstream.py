@@ -23,6 +23,8 @@ from lc_events.mqtt.topics import ParsedTopic, TopicKind
 
 __all__ = ["Upstream"]
 
+_MOST_STRANGERS = 1000
+
 _log = logging.getLogger("lc_events.gm")
 
 
@@ -77,6 +79,8 @@ class Upstream:
     def _note_stranger(self, node: str, stream: Stream) -> None:
         """A report of what was never applied here is not confirmed, for it is on no disk; the LC repeats it rarely."""
         if (node, stream) not in self._strangers:
+            if len(self._strangers) >= _MOST_STRANGERS:
+                self._strangers.clear()
             self._strangers.add((node, stream))
             _log.warning(
                 "node %s reports on %s, which was never applied here: apply it, or delete it there", node, stream
