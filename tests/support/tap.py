@@ -89,6 +89,11 @@ class Tap:
         self.stop()
 
     @property
+    def port(self) -> int:
+        """The broker's port on 127.0.0.1."""
+        return self._port
+
+    @property
     def messages(self) -> list[Tapped]:
         """All messages so far, oldest first."""
         with self._changed:
