@@ -55,6 +55,9 @@ class Journal(Application[str]):
         except PersistenceError as error:
             self.rows.forget_heads()
             raise StoreError(f"{self.path} could not be written: {error}") from error
+        except BaseException:
+            self.rows.forget_heads()
+            raise
 
     def decode(self, row: StoredRow) -> Event:
         """The event of a row; IntegrityError if this version does not know its name or fields."""

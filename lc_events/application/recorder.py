@@ -99,19 +99,23 @@ class ChainedRecorder(SQLiteApplicationRecorder):
         return ids
 
     def _head(self, c: SQLiteCursor, stream: str) -> Head:
-        if (head := self._heads.get(stream)) is None:
-            c.execute(
-                _ROWS + "WHERE e.originator_id = ? ORDER BY e.originator_version DESC LIMIT 1",
-                (stream,),
-            )
-            row = c.fetchone()
-            head = self._heads[stream] = Head(0, EMPTY) if row is None else Head(row[2], row[5])
-        return head
+        return self._heads.get(stream) or self._read_head(c, stream)
+
+    @staticmethod
+    def _read_head(c: SQLiteCursor, stream: str) -> Head:
+        c.execute(_ROWS + "WHERE e.originator_id = ? ORDER BY e.originator_version DESC LIMIT 1", (stream,))
+        row = c.fetchone()
+        return Head(0, EMPTY) if row is None else Head(row[2], row[5])
 
     def head(self, stream: str) -> Head:
-        """The newest version of a stream and its hash; version 0 for a stream that is not there."""
+        """The newest version of a stream and its hash; version 0 for a stream that is not there.
+
+        It is not remembered: a reader on another thread could put it over the newer one of a commit made meanwhile.
+        """
+        if (known := self._heads.get(stream)) is not None:
+            return known
         with self.datastore.transaction(commit=False) as c:
-            return self._head(c, stream)
+            return self._read_head(c, stream)
 
     def forget_heads(self) -> None:
         """Read the heads from disk again: after a failed save, what is remembered proves nothing."""

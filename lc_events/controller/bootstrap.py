@@ -8,9 +8,12 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
+from eventsourcing.persistence import PersistenceError
+
 import lc_events
-from lc_events.application.journal import open_journal
-from lc_events.controller.clock import Clock, SystemClock, stamp
+from lc_events.application.journal import Journal, open_journal
+from lc_events.controller.asking import Asking
+from lc_events.controller.clock import Clock, clock_of_environment, stamp
 from lc_events.controller.committer import Committer
 from lc_events.controller.effects import Effects
 from lc_events.controller.following import Following
@@ -32,7 +35,9 @@ from lc_events.controller.vault import Vault
 from lc_events.controller.world import State, World
 from lc_events.datasets.watch import FolderWatcher
 from lc_events.domain.events import LC_EVENTS, Registry
-from lc_events.errors import StoreError
+from lc_events.errors import RefusedError, StoreError
+from lc_events.faults import reach
+from lc_events.logs import set_mask
 from lc_events.messages.json import dumps
 from lc_events.mqtt.client import MqttClient
 from lc_events.mqtt.internal import InternalBroker
@@ -54,16 +59,15 @@ class LocalController:
 
     def __init__(self, settings: LcSettings, clock: Clock | None = None) -> None:
         self._settings = settings
-        self._clock = clock = clock or SystemClock()
+        self._clock = clock = clock or clock_of_environment()
         self._stopped = threading.Event()
         self._session = ""
         self._lock = FolderLock(settings.state_dir)
         self._journal = open_journal(settings.store, Registry(LC_EVENTS), write=True)
-        if (complaint := self._journal.rows.quick_check()) is not None:
-            raise StoreError(f"{settings.store} is damaged: {complaint}; restore a copy, or move it away to start anew")
-        self._world, broken = World.load(self._journal)
-        for stream, error in broken.items():
-            _log.error("%s is left out: %s", stream, error)
+        self._world = _loaded(self._journal)
+        vault = Vault(settings.state_dir / "secrets.json")
+        vault.keep_only([state.stream for state in self._all_states() if state.is_live] + list(self._world.broken))
+        set_mask(vault.masked)
         self._broker = InternalBroker(settings.state_dir) if settings.mqtt_mode == "internal" else None
         self._topics = topics = Topics(settings.topic_root)
         self._committer = Committer(self._journal, self._world, clock, Timers())
@@ -116,13 +120,22 @@ class LocalController:
                 publish=self._outbox.publish,
                 monotonic=clock.monotonic,
             ),
-            vault=Vault(settings.state_dir / "secrets.json"),
+            vault=vault,
             recent=Recent(self._journal.rows.newest_known),
             replies=self._outbox,
             event_hash=self._event_hash,
             acknowledge=self._acknowledge,
             tick_all=self._scheduler.tick_all,
             may_tick=Rate(per_second=10, burst=10, monotonic=clock.monotonic).allows,
+        )
+        self._asks = self._topics.ask(settings.node, "state").removesuffix("state")
+        self._asking = Asking(
+            node=settings.node,
+            topics=topics,
+            store=settings.store,
+            monotonic=clock.monotonic,
+            publish=self._outbox.publish,
+            refuse=self._refuse,
         )
         self._client: MqttClient
 
@@ -153,6 +166,7 @@ class LocalController:
         Housekeeping(self._committer, self._journal, self._clock).start()
         self._committer.start()
         self._outbox.start()
+        self._asking.start()
         self._client.start()
         _log.info(
             "local controller of node %s: %d streams, store %s",
@@ -163,6 +177,7 @@ class LocalController:
 
     def _stop(self) -> None:
         self._watcher.stop()
+        self._asking.stop()
         self._following.stop()
         self._effects.stop()
         self._committer.stop()
@@ -193,8 +208,32 @@ class LocalController:
         return rows[0].hash if rows else None
 
     def _received(self, received: Received) -> None:
+        verb = self._verb(received)
+        if verb is not None:
+            self._asking.offer(received, verb)
+            self._client.ack(received)
+            return
         self._committer.wait_for_room()
+        reach("message-received")
         self._committer.submit(read_message(self._desk, received, self._clock.now()))
+
+    def _refuse(self, received: Received, refusal: RefusedError) -> None:
+        self._desk.refusals.refuse(
+            time=stamp(self._clock.now()),
+            topic=received.topic,
+            payload=received.payload,
+            code=refusal.code,
+            error=str(refusal),
+        )
+
+    def _verb(self, received: Received) -> str | None:
+        """The verb of a request; None for any other message, and for a topic that is refused later."""
+        if not received.topic.startswith(self._asks):
+            return None
+        try:
+            return self._topics.parse(received.topic).verb
+        except RefusedError:
+            return None
 
     def _noticed(self, folder: Path) -> None:
         self._following.noticed(folder)
@@ -204,6 +243,7 @@ class LocalController:
 
     def _acknowledge(self, received: Received) -> None:
         self._client.ack(received)
+        reach("message-acknowledged")
 
     def _connected(self, _connected: Connected) -> None:
         self._outbox.connected(self._status("online"))
@@ -222,3 +262,17 @@ class LocalController:
             "time": stamp(self._clock.now()),
         }
         return Publication(self._topics.status(self._settings.node), dumps(status), retain=True)
+
+
+def _loaded(journal: Journal) -> World:
+    """The world as the store tells it; StoreError in words if the store as a whole cannot be read."""
+    advice = "restore a copy, or move it away to start anew"
+    if (complaint := journal.rows.quick_check()) is not None:
+        raise StoreError(f"{journal.path} is damaged: {complaint}; {advice}")
+    try:
+        world = World.load(journal)
+    except PersistenceError as error:
+        raise StoreError(f"{journal.path} cannot be read: {error}; {advice}") from error
+    for stream, reason in world.broken.items():
+        _log.error("%s is left out, and nothing is taken in for it: %s", stream, reason)
+    return world

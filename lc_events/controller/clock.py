@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Protocol
 
-__all__ = ["Clock", "SystemClock", "stamp"]
+__all__ = ["Clock", "FileClock", "SystemClock", "clock_of_environment", "stamp"]
 
 
 class Clock(Protocol):
@@ -31,6 +33,23 @@ class SystemClock:
     def monotonic(self) -> float:
         """Seconds since some moment; for pauses and periods."""
         return time.monotonic()
+
+
+class FileClock(SystemClock):
+    """The machine's clock, put forward by the seconds (or back, if negative) that a file holds; for tests."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def now(self) -> datetime:
+        """The time of day, aware, in UTC."""
+        return super().now() + timedelta(seconds=float(self._path.read_text(encoding="ascii") or 0))
+
+
+def clock_of_environment() -> Clock:
+    """The system's clock, or in tests the one of the file that `LC_TEST_CLOCK` names."""
+    path = os.environ.get("LC_TEST_CLOCK")
+    return FileClock(Path(path)) if path else SystemClock()
 
 
 def stamp(moment: datetime) -> str:

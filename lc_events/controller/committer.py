@@ -16,7 +16,8 @@ from lc_events.controller.clock import Clock
 from lc_events.controller.timers import Timers
 from lc_events.controller.transaction import Batch, Transaction, Work
 from lc_events.controller.world import State, World
-from lc_events.errors import StoreError
+from lc_events.errors import IntegrityError, StoreError
+from lc_events.faults import reach
 
 __all__ = ["Committer"]
 
@@ -101,8 +102,11 @@ class Committer:
                 return
             try:
                 self._commit(work)
-            except Exception:  # noqa: BLE001 - the writer must outlive any defect
-                _log.exception("a batch of %d could not be decided", len(work))
+            except (StoreError, PersistenceError) as error:
+                _log.error("stopped with %d pieces of work unsaved: %s", len(work), error)
+            except Exception:  # noqa: BLE001 - a defect in one piece of work must not stop the others
+                _log.exception("a batch of %d could not be saved", len(work))
+                self._commit_one_by_one(work)
 
     def _next(self) -> list[Work] | None:
         """The next batch; timers run in between. None once stopped and empty."""
@@ -134,6 +138,7 @@ class Committer:
             _log.warning("%s; a position behind the truth only repeats reports", error)
         else:
             self._forget_positions(positions)
+            reach("position-saved")
 
     def _forget_positions(self, saved: dict[str, int]) -> None:
         with self._wake:
@@ -143,14 +148,24 @@ class Committer:
 
     def _commit(self, work: list[Work]) -> None:
         batch = self._decide(work)
+        reach("events-decided")
         if batch.events or batch.known:
             self._save(batch)
+        reach("events-committed")
         self._world.replace(batch.states)
         for callback in batch.after:
             _guarded(callback)
         if batch.states:
             for listener in self._listeners:
-                listener(batch.states.values())
+                _guarded(lambda listener=listener: listener(batch.states.values()))  # type: ignore[misc]
+
+    def _commit_one_by_one(self, work: list[Work]) -> None:
+        for each in work:
+            try:
+                self._commit([each])
+            except Exception as error:  # noqa: BLE001 - as in `_run`
+                _log.error("work could not be saved: %r", error)
+                _guarded(lambda each=each, error=error: each.failed(error))  # type: ignore[misc]
 
     def _decide(self, work: list[Work]) -> Batch:
         batch = Batch(self._world)
@@ -172,7 +187,11 @@ class Committer:
     def _save(self, batch: Batch) -> None:
         with self._wake:
             positions = dict(self._positions)
-        self._patiently(lambda: self._journal.record(batch.events, known=batch.known, positions=positions))
+        try:
+            self._patiently(lambda: self._journal.record(batch.events, known=batch.known, positions=positions))
+        except IntegrityError:
+            self._world.rebuild(self._journal, batch.states)
+            raise
         self._forget_positions(positions)
 
     def _patiently(self, attempt: Callable[[], T]) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from lc_events.domain import events as e
 from lc_events.domain.decisions import record_failure, record_files, record_model
 from lc_events.domain.job import Intent, JobState
 from lc_events.errors import StorageError
+from lc_events.faults import reach
 from lc_events.messages.json import JsonObject
 from lc_events.messages.names import DATASET_KIND, stream_id
 from lc_events.messages.resources import below
@@ -34,28 +36,32 @@ Done = Callable[[Transaction, JobState, str], None]
 
 
 class _Finished:
-    """The outcome of an effect, to be recorded as a fact."""
+    """The outcome of an effect, to be recorded as a fact; `again` is called where that was not possible."""
 
-    def __init__(self, stream: str, record: Done, clock: Clock) -> None:
+    def __init__(self, stream: str, record: Done, clock: Clock, again: Callable[[], None]) -> None:
         self._stream = stream
         self._record = record
         self._clock = clock
+        self._again = again
 
     def announced(self) -> Collection[tuple[str, str]]:
         return ()
 
     def carry_out(self, transaction: Transaction) -> None:
         self._record(transaction, transaction.job(self._stream), stamp(self._clock.now()))
+        transaction.then(lambda: reach("effect-recorded"))
 
     def failed(self, error: Exception) -> None:
         _log.error("%s: what was done could not be recorded: %s", self._stream, error)
+        self._again()
 
 
 class Effects:
     """Carries out intents, a few at a time, until they are facts; each may be done twice without harm.
 
     What fails is tried again for ever, after 1 s, 2 s … 60 s. Only a model that does not exist, or that does not lie
-    below the job's outputDir, is given up.
+    below the job's outputDir, is given up. Into one outputDir only one effect writes at a time: the next generation of
+    a job uses the same paths as the one before.
     """
 
     def __init__(
@@ -67,7 +73,10 @@ class Effects:
         self._storage = storage
         self._spooled = spooled
         self._pool = ThreadPoolExecutor(_THREADS, "effect")
-        self._running: dict[str, int] = {}
+        self._begun: dict[str, int] = {}
+        self._busy: set[str] = set()
+        self._due: dict[str, tuple[JobState, Intent, int]] = {}
+        self._stopped = False
         self._with_folders: dict[str, int] = {}
 
     def start(self) -> None:
@@ -76,6 +85,7 @@ class Effects:
 
     def stop(self) -> None:
         """Let what has begun finish; nothing new begins."""
+        self._stopped = True
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def consider(self, states: Iterable[State]) -> None:
@@ -85,13 +95,28 @@ class Effects:
                 continue
             if self._with_folders.get(job.stream) != job.generation:
                 self._with_folders[job.stream] = job.generation
-                self._pool.submit(self._make_folders, job.stream, job.output_dir)
-            if job.intent is not None and self._running.get(job.stream) != job.intent.version:
+                self._submit(self._make_folders, job.stream, job.output_dir)
+            if job.intent is not None and self._begun.get(job.stream) != job.intent.version:
                 self._begin(job, job.intent, attempt=1)
 
+    def _submit(self, task: Callable[..., None], *arguments: object) -> None:
+        if not self._stopped:
+            with contextlib.suppress(RuntimeError):  # stopped meanwhile; a start takes it up again
+                self._pool.submit(task, *arguments)
+
     def _begin(self, job: JobState, intent: Intent, attempt: int) -> None:
-        self._running[job.stream] = intent.version
-        self._pool.submit(self._carry_out, job, intent, attempt)
+        self._begun[job.stream] = intent.version
+        if job.output_dir in self._busy:
+            self._due[job.output_dir] = (job, intent, attempt)
+        else:
+            self._busy.add(job.output_dir)
+            self._submit(self._carry_out, job, intent, attempt)
+
+    def _ended(self, output_dir: str) -> None:
+        self._busy.discard(output_dir)
+        if (due := self._due.pop(output_dir, None)) is not None:
+            job, intent, attempt = due
+            self._try_again(job.stream, intent, attempt)
 
     def _make_folders(self, stream: str, output_dir: str) -> None:
         """The four folders that Sedna makes at insert; where that fails, writing says so in time."""
@@ -111,15 +136,20 @@ class Effects:
             _log.exception("%s: %s of round %d", job.stream, intent.stage, intent.round)
             self._note_failure(job, intent, attempt, StorageError(repr(error), code="internal"))
         else:
-            self._committer.submit(_Finished(job.stream, record, self._clock))
+            reach("effect-done")
+            self._committer.submit(
+                _Finished(job.stream, record, self._clock, lambda: self._again_later(job.stream, intent, attempt))
+            )
+        finally:
+            self._committer.later(0.0, lambda: self._ended(job.output_dir))
 
     def _perform(self, job: JobState, intent: Intent) -> Done:
         event = intent.event
         if isinstance(event, e.DeployTriggered):
-            return self._deploy(job, event)
+            return self._deploy(job, intent, event)
         files = [self._write_samples(job, event)]
         return lambda transaction, state, now: _keep(
-            transaction, record_files(state, intent.stage, intent.round, files, now)
+            transaction, record_files(state, intent.stage, intent.round, files, now, intent=intent.version)
         )
 
     def _write_samples(self, job: JobState, event: e.TrainingTriggered | e.EvaluationTriggered) -> JsonObject:
@@ -138,14 +168,22 @@ class Effects:
         for first, last in event.spooled:
             yield from self._spooled(stream_id(job.namespace, DATASET_KIND, event.dataset), first, last)
 
-    def _deploy(self, job: JobState, event: e.DeployTriggered) -> Done:
+    def _deploy(self, job: JobState, intent: Intent, event: e.DeployTriggered) -> Done:
         source, target = str((event.model or {})["url"]), str(event.target)
         if not below(source, job.output_dir):
             raise StorageError(f"{source} does not lie below the job's outputDir {job.output_dir}", code="outside")
         copied = self._storage(target).copy(source, target, below=job.output_dir)
         return lambda transaction, state, now: _keep(
             transaction,
-            record_model(state, event.round, url=target, sha256=copied.sha256, size=copied.size, now=now),
+            record_model(
+                state,
+                event.round,
+                url=target,
+                sha256=copied.sha256,
+                size=copied.size,
+                now=now,
+                intent=intent.version,
+            ),
         )
 
     def _note_failure(self, job: JobState, intent: Intent, attempt: int, error: StorageError) -> None:
@@ -163,18 +201,29 @@ class Effects:
                     error=str(error),
                     final=final,
                     now=now,
+                    intent=intent.version,
                 ),
             )
 
-        self._committer.submit(_Finished(job.stream, record, self._clock))
+        def again() -> None:
+            self._again_later(job.stream, intent, attempt)
+
+        self._committer.submit(_Finished(job.stream, record, self._clock, again if final else _nothing))
         if not final:
-            pause = min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE)
-            self._committer.later(pause, lambda: self._try_again(job.stream, intent, attempt + 1))
+            again()
+
+    def _again_later(self, stream: str, intent: Intent, attempt: int) -> None:
+        pause = min(_FIRST_PAUSE * 2 ** min(attempt - 1, 10), _LONGEST_PAUSE)
+        self._committer.later(pause, lambda: self._try_again(stream, intent, attempt + 1))
 
     def _try_again(self, stream: str, intent: Intent, attempt: int) -> None:
         job = self._world.get(stream)
         if isinstance(job, JobState) and job.intent is not None and job.intent.version == intent.version:
             self._begin(job, job.intent, attempt)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _keep(transaction: Transaction, decision: tuple[list[e.Event], JobState]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +21,7 @@ from lc_events.domain.dataset import DatasetState
 from lc_events.domain.decisions import Facts
 from lc_events.domain.job import JobState
 from lc_events.errors import StorageError
+from lc_events.faults import reach
 
 __all__ = ["Following"]
 
@@ -128,7 +130,10 @@ class Following:
 
     def _begin(self, state: DatasetState) -> None:
         spool = Spool(self._spool_folder(state.stream))
-        spool.cut(self._committed_length(state))
+        length = self._committed_length(state)
+        if self._world.has_broken_job(state.namespace):
+            length = max(length, spool.length)  # what a history that cannot be read refers to stays
+        spool.cut(length)
         path = self._root / state.url.lstrip("/")
         mark = None if state.mark is None else Mark.from_json(state.mark)
         follower = Follower(
@@ -162,7 +167,8 @@ class Following:
             if followed.is_busy or followed.ended:
                 return
             followed.is_busy = True
-        self._pool.submit(self._attend, followed)
+        with contextlib.suppress(RuntimeError):  # stopped meanwhile
+            self._pool.submit(self._attend, followed)
 
     def _finished(self, followed: _Followed, again_in: float | None) -> None:
         with followed.lock:
@@ -191,6 +197,7 @@ class Following:
             _log.exception("%s: could not be looked at", followed.stream)
             self._finished(followed, self._period)
         else:
+            reach("samples-seen")
             self._committer.submit(work)
 
     def _laggard(self, stream: str) -> JobState | None:
@@ -219,6 +226,8 @@ class Following:
     def _trim(self, followed: _Followed) -> None:
         """Free the spool below the oldest record that a live job still needs."""
         namespace, _, name = followed.stream.split("/")
+        if self._world.has_broken_job(namespace):
+            return
         dataset = self._world.dataset(followed.stream)
         needed = [0 if dataset is None else self._committed_length(dataset)]
         for job in self._world.jobs():

@@ -56,7 +56,7 @@ class ResourceWork(MessageWork):
         if isinstance(down.resource, LifelongLearningJob):
             self._check_output(transaction, down.resource)
             dataset = stream_id(down.namespace, DATASET_KIND, down.resource.spec.dataset.name)
-            note = transaction.dataset(dataset).note
+            note = transaction.note_of(dataset)
         elif job.version == 0:
             return
         self._keep_secrets(transaction)
@@ -112,7 +112,9 @@ class AcknowledgementWork(MessageWork):
         versions: dict[str, list[int]] = {}
         for report_id in self._ids:
             match = _EVENT_ID.fullmatch(report_id)
-            if match is not None and match[3] in (JOB_KIND, DATASET_KIND) and self._is_ours(match):
+            if match is None or match[3] not in (JOB_KIND, DATASET_KIND) or transaction.is_broken(match[2]):
+                continue
+            if self._is_ours(match):
                 versions.setdefault(match[2], []).append(int(match[4]))
         now = self.message.now
         for stream, confirmed in versions.items():

@@ -102,7 +102,7 @@ class MessageWork(ABC):
 
     def failed(self, error: Exception) -> None:
         """Refuse under the code `internal`, so that a message that we cannot handle does not come for ever."""
-        self._refuse(RefusedError(f"a defect kept this from being decided: {error!r:.200}", code="internal"))
+        self._refuse(RefusedError(f"a defect kept this from being decided: {type(error).__name__}", code="internal"))
         self.desk.acknowledge(self.message.received)
 
     def is_repeat(self, transaction: Transaction, context: str = "") -> bool:
@@ -112,7 +112,7 @@ class MessageWork(ABC):
             return False
         if identity.has_id:
             return transaction.is_known(identity.scope, identity.key)
-        return self.desk.recent.is_repeat(identity, context)
+        return self.desk.recent.is_repeat(identity, context, transaction.recent(identity.scope))
 
     def remember(self, transaction: Transaction, context: str = "") -> None:
         """Know the message from this commit on."""
@@ -122,7 +122,7 @@ class MessageWork(ABC):
         known = Known(identity.scope, identity.key, context, self.message.at.timestamp())
         transaction.know(known)
         if not identity.has_id:
-            self.desk.recent.remember(known)
+            transaction.then(lambda: self.desk.recent.remember(known))
 
     def _refuse(self, refusal: RefusedError) -> None:
         received = self.message.received

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lc_events.application.recorder import Known
@@ -40,12 +40,13 @@ class Recent:
         self._load = load
         self._scopes: OrderedDict[str, deque[tuple[str, str]]] = OrderedDict()
 
-    def is_repeat(self, identity: Identity, context: str) -> bool:
+    def is_repeat(self, identity: Identity, context: str, undecided: Sequence[Known] = ()) -> bool:
         """Whether this content is a repeat: with the `dup` flag one of the last 64, else the very last in its context.
 
-        `context` is what makes the same words news: for a worker, that the job's conditions changed since.
+        `context` is what makes the same words news: for a worker, that the job's conditions changed since. `undecided`
+        came after the remembered ones and is not committed yet.
         """
-        recent = self._of(identity.scope)
+        recent = [*self._of(identity.scope), *((known.key, known.context) for known in undecided)][-KEPT:]
         if identity.dup:
             return any(key == identity.key for key, _ in recent)
         return bool(recent) and recent[-1] == (identity.key, context)

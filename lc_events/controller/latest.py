@@ -67,6 +67,8 @@ class LatestValues:
     def _values(self, stream: str) -> Iterator[Publication]:
         namespace, kind, name = stream.split("/")
         state = self._world.get(stream)
+        if stream in self._world.broken:
+            return
         if kind == JOB_KIND:
             job = state if isinstance(state, JobState) and state.is_live else None
             yield self._retained(

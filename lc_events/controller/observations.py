@@ -31,6 +31,12 @@ class Sighting:
     finished: Callable[[float | None], None]
     """Called with the seconds until the next look is due without any notice, None for only then."""
 
+    def is_of(self, dataset: DatasetState) -> bool:
+        """Whether the dataset is still what was looked at: GM may have put another file in its place meanwhile."""
+        mark = Mark() if dataset.mark is None else Mark.from_json(dataset.mark)
+        is_same = (dataset.url, dataset.format, mark) == (self.url, self.format, self.follower.mark)
+        return is_same and dataset.is_live and self.is_current()
+
     def samples(self, epoch: int, batch: Batch) -> Samples:
         """A batch as the domain sees it."""
         name = self.stream.split("/")[2]
@@ -59,7 +65,8 @@ class Observed:
     def carry_out(self, transaction: Transaction) -> None:
         """Record what the look found."""
         dataset = transaction.dataset(self._sighting.stream)
-        if not self._sighting.is_current() or not dataset.is_live:
+        if not self._sighting.is_of(dataset):
+            transaction.then(lambda: self._sighting.finished(0.0))
             return
         look, facts = self._look, self._sighting.facts()
         again_in: float | None = None
@@ -120,7 +127,7 @@ class Reread:
         dataset = transaction.dataset(self._sighting.stream)
         fits = (
             job.is_live
-            and dataset.is_live
+            and self._sighting.is_of(dataset)
             and job.generation == self._job.generation
             and dataset.epoch == self._epoch
             and dataset_stream(job) == self._sighting.stream

@@ -7,6 +7,8 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 
+from eventsourcing.persistence import PersistenceError
+
 from lc_events.application.chain import EMPTY
 from lc_events.application.journal import Journal
 from lc_events.application.recorder import StoredRow
@@ -14,7 +16,8 @@ from lc_events.controller.clock import Clock
 from lc_events.controller.latest import LatestValues
 from lc_events.controller.publications import Publications
 from lc_events.controller.world import State
-from lc_events.errors import BrokerError, LcError
+from lc_events.errors import BrokerError, IntegrityError, LcError
+from lc_events.faults import reach
 from lc_events.mqtt.packets import DISCONNECTED, Publication
 
 __all__ = ["POSITION", "Outbox"]
@@ -128,6 +131,7 @@ class Outbox:
             moved = True
         if moved:
             self._note_position(POSITION, self._position)
+            reach("position-noted")
 
     def publish(self, publication: Publication) -> None:
         """Publish once, if there is a connection; for answers that nobody is harmed by losing."""
@@ -165,16 +169,17 @@ class Outbox:
                 self._send_latest()
             except BrokerError as error:
                 _log.debug("%s", error)
-                with self._changed:
-                    self._connected = False
-            except LcError as error:
+            except (LcError, PersistenceError) as error:
                 _log.error("the log cannot be read: %s", error)
-                with self._changed:
-                    self._changed.wait(1.0)
+                self._pause()
             except Exception:  # noqa: BLE001 - the outbox must outlive any defect
                 _log.exception("the outbox failed")
-                with self._changed:
-                    self._changed.wait(1.0)
+                self._pause()
+
+    def _pause(self) -> None:
+        with self._changed:
+            self._changed.wait(1.0)
+            self._has_news = True
 
     def _wait(self) -> bool:
         """Wait for something to send; False once stopped and all of it is confirmed, or cannot be sent."""
@@ -201,6 +206,7 @@ class Outbox:
                 ticket = self._publish(publication)
             except BrokerError as error:
                 if error.code != "too_large":
+                    self._connected = False
                     raise
                 _log.error("%s: %s", publication.topic, error)
                 if notification_id is not None:
@@ -244,26 +250,42 @@ class Outbox:
             if not rows:
                 return
             first = [(row, publication) for row in rows for publication in self._urgent(row)]
-            events = [(row, self._publications.cloud_event(row, self._previous_hash(row))) for row in rows]
+            events = [(row, publication) for row in rows for publication in self._told(row)]
             with self._changed:
                 if connection != self._connection:
                     continue
+                for row in rows:
+                    self._outstanding[row.notification_id] = 0
                 for row, _ in (*events, *first):
-                    self._outstanding[row.notification_id] = self._outstanding.get(row.notification_id, 0) + 1
+                    self._outstanding[row.notification_id] += 1
                 self._cursor = rows[-1].notification_id
             for row, publication in first:
                 self._note_sent(row)
                 self._send(publication, row.notification_id)
+                reach("report-sent" if "/up/" in publication.topic else "done-sent")
             for row, publication in events:
                 self._send(publication, row.notification_id)
+                reach("event-sent")
 
     def _urgent(self, row: StoredRow) -> list[Publication]:
         """The report and the `done` that an event causes."""
         if not self._publications.is_urgent(row.name):
             return []
-        event = self._journal.decode(row)
+        try:
+            event = self._journal.decode(row)
+        except IntegrityError as error:
+            _log.error("%s", error)
+            return []
         found = (self._publications.report(row, event), self._publications.done(event))
         return [publication for publication in found if publication is not None]
+
+    def _told(self, row: StoredRow) -> list[Publication]:
+        """The event itself; one that cannot be read is left out, for the others must not wait for it."""
+        try:
+            return [self._publications.cloud_event(row, self._previous_hash(row))]
+        except (IntegrityError, ValueError, KeyError, TypeError) as error:
+            _log.error("%s version %d cannot be told: %r", row.stream, row.version, error)
+            return []
 
     def _previous_hash(self, row: StoredRow) -> str:
         known = self._hashes.get(row.stream)
@@ -280,3 +302,4 @@ class Outbox:
     def _send_latest(self) -> None:
         for publication in self._latest.take_due(self._now()):
             self._send(publication)
+            reach("latest-sent")

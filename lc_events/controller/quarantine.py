@@ -15,6 +15,7 @@ from pathlib import Path
 import orjson
 
 from lc_events.errors import NotFoundError
+from lc_events.faults import reach
 
 __all__ = ["Quarantine", "Refused"]
 
@@ -56,6 +57,9 @@ class Quarantine:
             descriptor = os.open(self._folder / f"{entry_id}.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            reach("quarantine-written")
             self._sizes[entry_id] = len(data)
             self._make_room(tag)
         return entry_id

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import traceback
 from datetime import datetime
 
 from lc_events.controller.clock import stamp
@@ -15,6 +17,8 @@ from lc_events.mqtt.packets import Received
 from lc_events.mqtt.topics import ParsedTopic, TopicKind
 
 __all__ = ["TickMessageWork", "read_message"]
+
+_log = logging.getLogger("lc_events.intake")
 
 
 class TickMessageWork(MessageWork):
@@ -62,6 +66,11 @@ def read_message(desk: Desk, received: Received, at: datetime) -> MessageWork:
         return _work(desk, Message(received, topic, at))
     except RefusedError as error:
         refusal = error
+    except Exception as error:  # noqa: BLE001 - what we cannot read must not come again with every connection
+        # neither the message nor what is said of it: a secret may stand in it that nobody has taken out yet
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        _log.error("%s: %s at %s line %s", received.topic[:200], type(error).__name__, where.filename, where.lineno)
+        refusal = RefusedError(f"a defect kept this from being read: {type(error).__name__}", code="internal")
 
     def tell(message_id: str | None) -> None:
         if topic.kind is TopicKind.WORKER_INFO:

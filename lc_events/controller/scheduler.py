@@ -11,7 +11,7 @@ from lc_events.controller.transaction import Transaction
 from lc_events.controller.world import State, World, dataset_stream
 from lc_events.domain.decisions import Facts, tick
 from lc_events.domain.job import JobState
-from lc_events.domain.window import next_opening
+from lc_events.domain.window import is_open
 
 __all__ = ["DEFAULT_PERIOD", "Scheduler", "TickWork"]
 
@@ -46,8 +46,9 @@ class TickWork:
 class Scheduler:
     """Runs on the committer's thread, by its timers.
 
-    Ticks fall on multiples of a job's period since the start, so that the ticks of many jobs share a commit. Windows
-    are looked at by the wall clock every second, so that a clock that jumps does not make us miss an opening.
+    Ticks fall on multiples of a job's period since the start, so that the ticks of many jobs share a commit. Jobs that
+    their window keeps waiting are looked at by the wall clock every second, so that no jump of it, forward or back,
+    makes us miss an opening.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Scheduler:
         self._uncounted: dict[str, int] = {}
         self._began = clock.monotonic()
         self._periods: set[float] = set()
-        self._openings: dict[str, datetime] = {}
+        self._shut_out: set[str] = set()
 
     def start(self) -> None:
         """Look at every waiting job at once, for the world went on while we were away."""
@@ -86,8 +87,7 @@ class Scheduler:
     def tick(self, transaction: Transaction, stream: str, *, now: str, cause: str, as_of: str | None = None) -> None:
         """Tick one job within a commit, with what is wrong with its dataset as a fact."""
         job = transaction.job(stream)
-        dataset = dataset_stream(job)
-        note = None if dataset is None else transaction.dataset(dataset).note
+        note = transaction.note_of(dataset_stream(job))
         count = self._uncounted.pop(stream, 0) + 1
         events, state = tick(job, Facts(now, self._zone, note), cause=cause, as_of=as_of, count=count)
         if self._decisive_only and len(events) == 1 and not _is_news(job, state, now):
@@ -107,7 +107,7 @@ class Scheduler:
                 continue
             if job.is_waiting:
                 self._begin_period(self._period_of(job))
-            self._note_opening(job)
+            self._note_window(job)
 
     def _period_of(self, job: JobState) -> float:
         return self._period or job.trigger.period or DEFAULT_PERIOD
@@ -130,24 +130,25 @@ class Scheduler:
         if waiting := [job.stream for job in of_period if job.is_waiting]:
             self._committer.submit(TickWork(self, waiting, "period"))
 
-    def _note_opening(self, job: JobState) -> None:
-        verdict, window = job.verdict, job.trigger.window
-        if window is None or not job.is_waiting or verdict is None or verdict.reason != "window":
-            self._openings.pop(job.stream, None)
-            return
-        opening = next_opening(window, job.zone, self._clock.now())
-        if opening is not None:
-            self._openings[job.stream] = opening
+    def _note_window(self, job: JobState) -> None:
+        if job.is_waiting and job.verdict is not None and job.verdict.reason == "window":
+            self._shut_out.add(job.stream)
+        else:
+            self._shut_out.discard(job.stream)
 
     def _look_at_openings(self) -> None:
         self._committer.later(_LOOK_AT_WALL_CLOCK, self._look_at_openings)
-        if not self._openings:
-            return
         now = self._clock.now()
-        if opened := [stream for stream, opening in self._openings.items() if opening <= now]:
-            for stream in opened:
-                del self._openings[stream]
+        jobs = [self._world.get(stream) for stream in sorted(self._shut_out)]
+        opened = [job.stream for job in jobs if isinstance(job, JobState) and _has_open_window(job, now)]
+        if opened:
+            self._shut_out.difference_update(opened)
             self._committer.submit(TickWork(self, opened, "window"))
+
+
+def _has_open_window(job: JobState, now: datetime) -> bool:
+    window = job.trigger.window
+    return window is None or is_open(window, job.zone, now)
 
 
 def _is_news(before: JobState, after: JobState, now: str) -> bool:

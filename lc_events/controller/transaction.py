@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
@@ -10,6 +11,7 @@ from lc_events.controller.world import State, World, dataset_stream, fresh
 from lc_events.domain.dataset import DatasetState
 from lc_events.domain.events import Event
 from lc_events.domain.job import JobState, output_place
+from lc_events.errors import RefusedError
 
 __all__ = ["Batch", "Transaction", "Work"]
 
@@ -23,6 +25,7 @@ class Batch:
         self.states: dict[str, State] = {}
         self.known: list[Known] = []
         self.known_keys: set[tuple[str, str]] = set()
+        self.known_of: defaultdict[str, list[Known]] = defaultdict(list)
         self.after: list[Callable[[], None]] = []
 
     def take(self, transaction: Transaction) -> None:
@@ -30,12 +33,17 @@ class Batch:
         self.events += transaction.events
         self.states.update(transaction.states)
         self.known += transaction.known
-        self.known_keys.update((known.scope, known.key) for known in transaction.known)
+        for known in transaction.known:
+            self.known_keys.add((known.scope, known.key))
+            self.known_of[known.scope].append(known)
         self.after += transaction.after
 
 
 class Transaction:
-    """One piece of work's view: states as the work before it left them, and its own decisions; all or nothing."""
+    """One piece of work's view: states as the work before it left them, and its own decisions; all or nothing.
+
+    A stream whose history cannot be read is refused (code `integrity`): it must not begin anew at version 1.
+    """
 
     def __init__(self, batch: Batch) -> None:
         self.events: list[Event] = []
@@ -45,20 +53,33 @@ class Transaction:
         self._batch = batch
 
     def job(self, stream: str) -> JobState:
-        """A job as it stands now, empty if it has no event yet."""
+        """A job as it stands now, empty if it has no event yet; RefusedError if its history cannot be read."""
         state = self._state(stream)
         if not isinstance(state, JobState):
             raise TypeError(f"{stream} is no job")
         return state
 
     def dataset(self, stream: str) -> DatasetState:
-        """A dataset as it stands now, empty if it has no event yet."""
+        """A dataset as it stands now, empty if it has no event yet; RefusedError if its history cannot be read."""
         state = self._state(stream)
         if not isinstance(state, DatasetState):
             raise TypeError(f"{stream} is no dataset")
         return state
 
+    def note_of(self, dataset: str | None) -> str | None:
+        """What keeps the jobs of a dataset from getting samples, in words."""
+        if dataset is None:
+            return None
+        broken = self._batch.world.broken.get(dataset)
+        return self.dataset(dataset).note if broken is None else str(broken)
+
+    def is_broken(self, stream: str) -> bool:
+        """Whether the history of a stream cannot be read."""
+        return stream in self._batch.world.broken
+
     def _state(self, stream: str) -> State:
+        if (error := self._batch.world.broken.get(stream)) is not None:
+            raise RefusedError(f"{error}; nothing is taken in for it until its history is restored", code="integrity")
         return (
             self.states.get(stream) or self._batch.states.get(stream) or self._batch.world.get(stream) or fresh(stream)
         )
@@ -101,6 +122,10 @@ class Transaction:
     def is_known(self, scope: str, key: str) -> bool:
         """Whether a message was taken in before; its pair must have been named by `Work.announced`."""
         return (scope, key) in self._batch.known_keys
+
+    def recent(self, scope: str) -> Sequence[Known]:
+        """What this batch took in of a scope."""
+        return self._batch.known_of[scope]
 
     def then(self, callback: Callable[[], None]) -> None:
         """Do something once this is on disk."""

@@ -46,27 +46,48 @@ def _linked(stream: str, rows: Iterable[StoredRow], journal: Journal) -> Iterato
         yield journal.decode(row)
 
 
+def _folded(stream: str, events: Iterable[Event]) -> State:
+    try:
+        return fold(stream, events) if kind_of(stream) == JOB_KIND else fold_dataset(stream, events)
+    except IntegrityError:
+        raise
+    except Exception as error:
+        raise IntegrityError(f"{stream}: its events cannot be replayed: {error!r}") from error
+
+
 class World:
-    """Committed states; only the committer changes them, by putting new values in place of old ones."""
+    """Committed states; only the committer changes them, by putting new values in place of old ones.
+
+    `broken` are the streams whose history cannot be read; they are left as they are.
+    """
 
     def __init__(self) -> None:
+        self.broken: dict[str, IntegrityError] = {}
         self._states: dict[str, State] = {}
         self._jobs_of: dict[str, frozenset[str]] = {}
         self._owners: dict[str, str] = {}
 
     @classmethod
-    def load(cls, journal: Journal) -> tuple[World, dict[str, IntegrityError]]:
+    def load(cls, journal: Journal) -> World:
         """Fold the whole store in one ordered scan, checking every link; a stream that fails is left out and named."""
-        world, broken = cls(), {}
+        world = cls()
         for stream, rows in groupby(journal.rows.scan(), key=lambda row: row.stream):
-            events = _linked(stream, rows, journal)
-            try:
-                state = fold(stream, events) if kind_of(stream) == JOB_KIND else fold_dataset(stream, events)
-            except IntegrityError as error:
-                broken[stream] = error
-            else:
-                world.replace({stream: state})
-        return world, broken
+            world._take(stream, rows, journal)
+        return world
+
+    def rebuild(self, journal: Journal, streams: Iterable[str]) -> None:
+        """Fold some streams anew from what is on disk: what was remembered of them does not fit it."""
+        for stream in streams:
+            if rows := journal.rows.rows(stream=stream):
+                self._take(stream, rows, journal)
+
+    def _take(self, stream: str, rows: Iterable[StoredRow], journal: Journal) -> None:
+        try:
+            state = _folded(stream, _linked(stream, rows, journal))
+        except IntegrityError as error:
+            self.broken[stream] = error
+        else:
+            self.replace({stream: state})
 
     def get(self, stream: str) -> State | None:
         """The committed state of a stream, if it has one."""
@@ -92,6 +113,10 @@ class World:
     def jobs_of(self, dataset: str) -> frozenset[str]:
         """Streams of the live jobs that learn from a dataset."""
         return self._jobs_of.get(dataset, frozenset())
+
+    def has_broken_job(self, namespace: str) -> bool:
+        """Whether there is a job whose needs we do not know."""
+        return any(stream.startswith(f"{namespace}/{JOB_KIND}/") for stream in self.broken)
 
     def owner_of(self, output_dir: str) -> str | None:
         """The live job that writes to an output URL's folder."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lc_events.errors import StorageError
+from lc_events.faults import reach
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -90,6 +91,7 @@ class Spool:
                 data, ends = data[head:], [end - head for end in ends[1:]]
             self._extend(data, ends)
             half_written.pop_all()
+            reach("spool-appended")
             return begin, self._length
 
     def sync(self) -> None:
@@ -99,6 +101,7 @@ class Spool:
             for folder in sorted(self._unsynced, reverse=True):
                 _sync_folder(folder)
             self._unsynced.clear()
+            reach("spool-synced")
 
     def commit(self) -> None:
         """What was appended counts: the caller has committed the length."""

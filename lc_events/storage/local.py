@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lc_events.errors import StorageError
+from lc_events.faults import reach
 from lc_events.storage.port import FileStat, WrittenFile
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class LocalStorage:
         try:
             with _explained(f"cannot write {path}"):
                 descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            reach("file-begun")
             with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor, made with the umask's mode
                 for chunk in chunks:
                     with _explained(f"cannot write {path}"):
@@ -80,9 +82,12 @@ class LocalStorage:
                     size += len(chunk)
                 with _explained(f"cannot write {path}"):
                     os.fsync(file.fileno())
+            reach("file-written")
             with _explained(f"cannot write {path}"):
                 part.replace(path)
+                reach("file-renamed")
                 sync_folder(path.parent)
+            reach("folder-synced")
         except BaseException:
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
