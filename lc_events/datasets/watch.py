@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import re
@@ -33,8 +32,8 @@ class FolderWatcher:
 
     `on_change` is called from the watcher's thread with a path as it was given to `watch`: after every change, when
     watching has begun, and when the path leads to another file. It may be called without a cause; it must be quick.
-    What is missing is watched once it is there (looked for every 5 s). Of a folder, changes of what lies in it are
-    told, not deeper.
+    What is missing is told of once it is there. Of a folder, changes of what lies in it are told, not deeper. Links
+    and folders further up are looked at every 5 s.
     """
 
     def __init__(self, on_change: Callable[[Path], None]) -> None:
@@ -90,8 +89,13 @@ class FolderWatcher:
         while not self._stopping:
             if self._wake.is_set() or time.monotonic() >= check_at:
                 self._wake.clear()
+                before = notify
                 notify, views = self._renewed(notify, views)
                 check_at = time.monotonic() + CHECK_MS / 1000
+                if notify is not before and notify is not None:
+                    # A folder may have come between the look at it and the watch over it: look once more.
+                    check_at = 0.0
+                    continue
             if notify is None:
                 self._wake.wait(CHECK_MS / 1000)
                 continue
@@ -106,8 +110,9 @@ class FolderWatcher:
             if isinstance(changes, set):
                 changed = {name for _, name in changes}
                 inside = {os.path.dirname(name) for name in changed}  # noqa: PTH120 - the kernel's notices are strings
-                self._tell(path for path, view in views.items() if view.is_touched(changed, inside))
-                if any(not changed.isdisjoint(view.folders) for view in views.values()):
+                touched = [path for path, view in views.items() if view.is_touched(changed, inside)]
+                self._tell(touched)
+                if any(_view(path) != views[path] for path in touched):
                     check_at = 0.0
             elif self._wake.is_set() and not self._stopping:
                 # Woken, it forgets what it had not told yet, so all is told anew; many are waited for together.
@@ -125,7 +130,7 @@ class FolderWatcher:
         renewed = {path: _view(path) for path in paths}
         if renewed == views:
             return notify, views
-        if (folders := _present(renewed)) != _present(views):
+        if (folders := _folders(renewed)) != _folders(views):
             # watch() cannot take on folders while it runs: https://watchfiles.helpmanual.io/api/rust_backend/
             views = {}
             try:
@@ -152,39 +157,54 @@ class FolderWatcher:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """How a path is seen: the names under which it changes, and the folders (None, or device and inode) that tell."""
+    """How a path is seen: the names under which it changes, and the folders, with device and inode, that tell of it.
+
+    Where such a folder is missing, the nearest one above it tells of the `awaited` name.
+    """
 
     names: tuple[str, ...]
     is_folder: bool
-    folders: dict[str, tuple[int, int] | None]
+    folders: dict[str, tuple[int, int]]
+    awaited: tuple[str, ...]
 
     def is_touched(self, changed: set[str], inside: set[str]) -> bool:
-        """Whether one of the changed names is the path or, if that is a folder, lies in it."""
-        return not changed.isdisjoint(self.names) or (self.is_folder and not inside.isdisjoint(self.names))
+        """Whether one of the changed names is of the path, or lies in it if that is a folder."""
+        return not (
+            changed.isdisjoint(self.names)
+            and changed.isdisjoint(self.folders)
+            and changed.isdisjoint(self.awaited)
+            and not (self.is_folder and not inside.isdisjoint(self.names))
+        )
 
     def is_reliable(self, remote: tuple[str, ...]) -> bool:
         """Whether all folders are there, on this machine."""
-        return all(self.folders.values()) and not any(
+        return not self.awaited and not any(
             folder == mount or folder.startswith(mount.rstrip("/") + "/") for folder in self.folders for mount in remote
         )
 
 
-def _present(views: dict[Path, _View]) -> dict[str, tuple[int, int]]:
-    """Folders that can be watched."""
-    return {folder: found for view in views.values() for folder, found in view.folders.items() if found is not None}
+def _folders(views: dict[Path, _View]) -> dict[str, tuple[int, int]]:
+    return {folder: found for view in views.values() for folder, found in view.folders.items()}
 
 
 def _view(path: Path) -> _View:
     names = (os.path.abspath(path), os.path.realpath(path))  # noqa: PTH100 - both, with links and without
     is_folder = os.path.isdir(path)  # noqa: PTH112 - never raises
-    folders: dict[str, tuple[int, int] | None] = {}
+    folders: dict[str, tuple[int, int]] = {}
+    awaited = []
     for name in names:
-        folder = name if is_folder else os.path.dirname(name)  # noqa: PTH120
-        folders[folder] = None
-        with contextlib.suppress(OSError):
-            found = os.stat(folder)  # noqa: PTH116
-            folders[folder] = (found.st_dev, found.st_ino)
-    return _View(names, is_folder, folders)
+        folder = Path(name if is_folder else os.path.dirname(name))  # noqa: PTH120 - a string, as notices are
+        missing = None
+        while str(folder) not in folders:
+            try:
+                found = folder.stat()
+            except OSError:
+                missing, folder = folder, folder.parent
+            else:
+                folders[str(folder)] = (found.st_dev, found.st_ino)
+        if missing is not None:
+            awaited.append(str(missing))
+    return _View(names, is_folder, folders, tuple(awaited))
 
 
 def _remote_mounts() -> tuple[str, ...]:

@@ -38,7 +38,7 @@ def notices():
 
 @pytest.fixture
 def watcher(notices, monkeypatch):
-    monkeypatch.setattr(watch, "CHECK_MS", 100)
+    monkeypatch.setattr(watch, "CHECK_MS", 60_000)
     with FolderWatcher(notices) as running:
         yield running
     assert not any(thread.name == "folder-watcher" for thread in threading.enumerate())
@@ -95,13 +95,15 @@ def test_files_are_taken_on_and_let_go_while_the_watcher_runs(watcher, notices, 
 
 
 def test_a_folder_that_is_not_there_is_watched_once_it_comes(watcher, notices, tmp_path):
-    path = tmp_path / "later" / "data.txt"
+    path = tmp_path / "later" / "still" / "data.txt"
     watcher.watch(path)
     notices.wait_for(path)
     assert not watcher.works_for(path)
-    path.parent.mkdir()
+    path.parent.parent.mkdir()
     notices.wait_for(path)
-    assert watcher.works_for(path)
+    path.parent.mkdir()
+    while not watcher.works_for(path):
+        notices.wait_for(path)
     notices.drain()
     path.write_bytes(b"a\n")
     notices.wait_for(path)
@@ -132,9 +134,38 @@ def test_a_change_of_the_file_behind_a_link_is_noticed_and_the_link_s_move_too(w
     (tmp_path / "one" / "data").write_bytes(b"b\n")
     notices.wait_for(link)
     notices.drain()
-    (tmp_path / "new").symlink_to(tmp_path / "two" / "data")
-    (tmp_path / "new").replace(link)
+    (link.parent / "new").symlink_to(tmp_path / "two" / "data")
+    (link.parent / "new").replace(link)
     notices.wait_for(link)
+    while not watcher.works_for(link):
+        notices.wait_for(link)
+    notices.wait_for(link)
+    notices.drain()
+    (tmp_path / "two" / "data").write_bytes(b"b\n")
+    notices.wait_for(link)
+
+
+def test_a_link_further_up_that_is_moved_is_found(monkeypatch, notices, tmp_path):
+    monkeypatch.setattr(watch, "CHECK_MS", 100)
+    for name in ("one", "two"):
+        (tmp_path / name / "data").mkdir(parents=True)
+    (tmp_path / "current").symlink_to("one")
+    path = tmp_path / "current" / "data" / "file"
+    with FolderWatcher(notices) as watcher:
+        watched(watcher, notices, path)
+        (tmp_path / "new").symlink_to("two")
+        (tmp_path / "new").replace(tmp_path / "current")
+        notices.wait_for(path)
+
+
+def test_a_folder_that_comes_later_is_watched_as_one(watcher, notices, tmp_path):
+    folder = tmp_path / "later"
+    watcher.watch(folder)
+    notices.wait_for(folder)
+    folder.mkdir()
+    notices.wait_for(folder)
+    (folder / "any").write_bytes(b"a\n")
+    notices.wait_for(folder)
 
 
 def test_of_a_folder_all_that_lies_in_it_is_noticed(watcher, notices, tmp_path):
@@ -143,15 +174,17 @@ def test_of_a_folder_all_that_lies_in_it_is_noticed(watcher, notices, tmp_path):
     notices.wait_for(tmp_path)
 
 
-def test_a_file_name_that_is_no_text_does_not_end_the_watcher(watcher, notices, tmp_path):
+def test_a_file_name_that_is_no_text_does_not_end_the_watcher(monkeypatch, notices, tmp_path):
+    monkeypatch.setattr(watch, "CHECK_MS", 100)
     path = tmp_path / "data.txt"
-    watched(watcher, notices, path)
-    (tmp_path / os.fsdecode(b"\xff")).write_bytes(b"")
-    path.write_bytes(b"a\n")
-    notices.wait_for(path)
-    notices.drain()
-    path.write_bytes(b"a\nb\n")
-    notices.wait_for(path)
+    with FolderWatcher(notices) as watcher:
+        watched(watcher, notices, path)
+        (tmp_path / os.fsdecode(b"\xff")).write_bytes(b"")
+        path.write_bytes(b"a\n")
+        notices.wait_for(path)
+        notices.drain()
+        path.write_bytes(b"a\nb\n")
+        notices.wait_for(path)
 
 
 def test_a_callback_that_fails_does_not_end_the_watcher(monkeypatch, tmp_path, caplog):
