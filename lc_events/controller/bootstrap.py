@@ -45,7 +45,8 @@ from lc_events.mqtt.packets import Connected, Publication, Received
 from lc_events.mqtt.topics import Topics
 from lc_events.settings.programs import LcSettings
 from lc_events.storage.local import LocalStorage
-from lc_events.storage.select import storage_for
+from lc_events.storage.s3_clients import S3Clients
+from lc_events.storage.select import Storages
 
 __all__ = ["LocalController"]
 
@@ -91,12 +92,12 @@ class LocalController:
             watch=self._watcher.watch,
             unwatch=self._watcher.unwatch,
         )
-        local = LocalStorage(settings.root)
+        storages = Storages(LocalStorage(settings.root), S3Clients())
         self._effects = Effects(
             self._committer,
             self._world,
             clock,
-            storage=lambda url: storage_for(url, local=local),
+            storage=storages.storage_for,
             spooled=self._following.spooled,
         )
         self._outbox = Outbox(

@@ -100,18 +100,7 @@ class LocalStorage:
     def copy(self, source_url: str, target_url: str, *, below: str) -> WrittenFile:
         """See `Storage.copy`."""
         source = self.path(source_url)
-        folder = Path(os.path.realpath(self.path(below)))
-        outside = StorageError(f"{source_url}: does not lie below {below}", code="outside")
-        real = Path(os.path.realpath(source))
-        if folder not in real.parents:
-            raise outside
-        with _opened(source) as descriptor:
-            # A link may have been moved since: what was opened must be what lies below the folder.
-            with _explained(f"cannot read {source}"):
-                real = Path(os.path.realpath(source))
-                same = os.path.samestat(real.stat(follow_symlinks=False), os.fstat(descriptor))
-            if not same or folder not in real.parents:
-                raise outside
+        with self._opened_below(source_url, below) as descriptor:
             return self.write(target_url, _chunks(descriptor, source, 0, None))
 
     def make_folder(self, url: str) -> None:
@@ -143,11 +132,30 @@ class LocalStorage:
             digest.update(chunk)
         return digest.hexdigest()
 
-    def read(self, url: str, *, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
+    def read(
+        self, url: str, *, offset: int = 0, length: int | None = None, below: str | None = None
+    ) -> Iterator[bytes]:
         """See `Storage.read`."""
         path = self.path(url)
-        with _opened(path) as descriptor:
+        with _opened(path) if below is None else self._opened_below(url, below) as descriptor:
             yield from _chunks(descriptor, path, offset, length)
+
+    @contextlib.contextmanager
+    def _opened_below(self, url: str, below: str) -> Generator[int]:
+        path = self.path(url)
+        folder = Path(os.path.realpath(self.path(below)))
+        outside = StorageError(f"{url}: does not lie below {below}", code="outside")
+        real = Path(os.path.realpath(path))
+        if folder not in real.parents:
+            raise outside
+        with _opened(path) as descriptor:
+            # A link may have been moved since: what was opened must be what lies below the folder.
+            with _explained(f"cannot read {path}"):
+                real = Path(os.path.realpath(path))
+                same = os.path.samestat(real.stat(follow_symlinks=False), os.fstat(descriptor))
+            if not same or folder not in real.parents:
+                raise outside
+            yield descriptor
 
     def _begin_part(self, path: Path) -> Path:
         """Unused temporary name beside `path`; those that no write of ours holds are leftovers and go."""

@@ -29,7 +29,8 @@ class Storage(Protocol):
     """Files by URL. Every method raises `StorageError`; its message says what failed, where, and the system's reason.
 
     Codes: `missing` (with `missing=True`), `outside`, `denied`, `no_space`, `not_a_file`, `unsupported`,
-    and `storage` for the rest.
+    and `storage` for the rest. Of S3 also: `no_bucket`, `credential` (none, or unusable), `expired`, `clock`, `slow`,
+    `unreachable`, `broken_off` (half an answer), `server` (its own trouble), `changed` (replaced while it was read).
     """
 
     def write(self, url: str, chunks: Iterable[bytes]) -> WrittenFile:
@@ -62,6 +63,11 @@ class Storage(Protocol):
         """SHA-256 of the whole file, in lower-case hex."""
         ...
 
-    def read(self, url: str, *, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """Bytes of a file from `offset` on, `length` of them or all, in chunks; ends early where the file ends."""
+    def read(
+        self, url: str, *, offset: int = 0, length: int | None = None, below: str | None = None
+    ) -> Iterator[bytes]:
+        """Bytes of a file from `offset` on, `length` of them or all, in chunks; ends early where the file ends.
+
+        With `below` it is refused as `copy` refuses a source.
+        """
         ...

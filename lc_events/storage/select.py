@@ -3,22 +3,47 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lc_events.errors import StorageError
+from lc_events.storage.credential import Credential
 
 if TYPE_CHECKING:
     from lc_events.storage.local import LocalStorage
-    from lc_events.storage.port import Storage
+    from lc_events.storage.port import Storage, WrittenFile
+    from lc_events.storage.s3 import S3Storage
+    from lc_events.storage.s3_clients import S3Clients
 
-__all__ = ["storage_for"]
+__all__ = ["Storages"]
 
 
-def storage_for(url: str, *, local: LocalStorage) -> Storage:
-    """Storage of a URL: a path, with or without a leading `/`, is local.
+class Storages:
+    """The storage of any URL: local files below one root, objects as a credential sees them."""
 
-    Raises `StorageError` with code `unsupported` for every URL with a scheme, `s3://` included.
-    """
-    scheme, separator, _ = url.partition("://")
-    if not separator or "/" in scheme:
-        return local
-    if scheme == "s3":
-        raise StorageError(f"{url}: object storage is not supported yet, use a local path", code="unsupported")
-    raise StorageError(f"{url}: URLs of this kind are not supported, use a local path", code="unsupported")
+    def __init__(self, local: LocalStorage, s3: S3Clients) -> None:
+        self._local = local
+        self._s3 = s3
+
+    def storage_for(self, url: str, credential: Credential | None = None) -> Storage:
+        """Storage of a URL: a path, with or without a leading `/`, is local, `s3://` an object.
+
+        Without a credential S3 is what boto3 finds for itself. Raises `StorageError` with code `unsupported` for every
+        other scheme, `credential` if no client can be made.
+        """
+        scheme, separator, _ = url.partition("://")
+        if not separator or "/" in scheme:
+            return self._local
+        if scheme == "s3":
+            return self.s3(credential)
+        raise StorageError(f"{url}: a URL is a local path or s3://bucket/key", code="unsupported")
+
+    def s3(self, credential: Credential | None = None) -> S3Storage:
+        """Storage of objects; raises `StorageError` with code `credential`."""
+        return self._s3.storage(credential or Credential())
+
+    def copy(
+        self, source_url: str, target_url: str, *, below: str, credential: Credential | None = None
+    ) -> WrittenFile:
+        """Copy as `Storage.copy` does, within one storage or from one to the other."""
+        source = self.storage_for(source_url, credential)
+        target = self.storage_for(target_url, credential)
+        if source is target:
+            return target.copy(source_url, target_url, below=below)
+        return target.write(target_url, source.read(source_url, below=below))

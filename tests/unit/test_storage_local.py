@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lc_events.errors import StorageError
-from lc_events.storage import FileStat, LocalStorage, WrittenFile, storage_for
+from lc_events.storage import FileStat, LocalStorage, WrittenFile
 
 
 def names(folder):
@@ -214,12 +214,3 @@ def test_stat_and_exists(storage):
     with pytest.raises(StorageError) as caught:
         storage.stat("/g")
     assert caught.value.missing
-
-
-def test_only_local_urls_have_a_storage_yet(storage):
-    assert storage_for("/data/x", local=storage) is storage
-    assert storage_for("data/x", local=storage) is storage
-    for url in ("s3://bucket/key", "https://host/x"):
-        with pytest.raises(StorageError, match="use a local path") as caught:
-            storage_for(url, local=storage)
-        assert caught.value.code == "unsupported"
