@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 import orjson
 
 from lc_events.application.chain import event_id
@@ -18,11 +20,13 @@ _STAMP = 27
 """Characters of a receipt time: RFC 3339 in UTC with microseconds."""
 
 
-def cloud_event(node: str, row: StoredRow, previous_hash: str) -> bytes:
+def cloud_event(node: str, row: StoredRow, previous_hash: str, *, raw: bool = False) -> bytes:
     """A stored row as a CloudEvent; `data` are its stored bytes, so that a hash of them can be checked.
 
-    Raises IntegrityError if the bytes are no JSON object with a time.
+    With `raw`, it also carries them as `stored`, base64, for whoever parses JSON and loses the bytes. Raises
+    IntegrityError if the bytes are no JSON object with a time.
     """
+    stored = {"stored": b64encode(row.state).decode()} if raw else {}
     return orjson.dumps(
         {
             "specversion": "1.0",
@@ -36,6 +40,7 @@ def cloud_event(node: str, row: StoredRow, previous_hash: str) -> bytes:
             "hash": row.hash,
             "prevhash": previous_hash,
             "data": orjson.Fragment(row.state),
+            **stored,
         }
     )
 

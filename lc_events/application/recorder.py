@@ -214,6 +214,16 @@ class ChainedRecorder(SQLiteApplicationRecorder):
             with self.datastore.transaction(commit=True) as c:
                 c.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
 
+    def first_hole(self) -> int | None:
+        """The first notification id whose event or link is missing: the log has no holes as long as none is removed."""
+        with self.datastore.transaction(commit=False) as c:
+            c.execute("SELECT rowid FROM stored_events ORDER BY rowid")
+            events = [row[0] for row in c.fetchall()]
+            c.execute("SELECT notification_id FROM chain ORDER BY notification_id")
+            links = [row[0] for row in c.fetchall()]
+        whole = range(1, max([0, *events[-1:], *links[-1:]]) + 1)
+        return min((set(whole) - set(events)) | (set(whole) - set(links)), default=None)
+
     @staticmethod
     def _has_table(c: SQLiteCursor, name: str) -> bool:
         c.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,))

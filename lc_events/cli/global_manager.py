@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from lc_events.application.audit.archive import Archive, Folds
+from lc_events.application.audit.archive import Archive, StoreKind
+from lc_events.application.audit.broken import BrokenError
 from lc_events.application.journal import open_journal
 from lc_events.gm.dataset import GmDataset, evolve_dataset
 from lc_events.gm.events import GM_EVENTS
@@ -18,12 +20,12 @@ if TYPE_CHECKING:
     from lc_events.domain.events import Event
     from lc_events.messages.json import JsonObject
 
-__all__ = ["gm_archive"]
+__all__ = ["GLOBAL_MANAGER", "gm_archive"]
 
 
 def gm_archive(journal: Journal) -> Archive[State]:
     """The store that `journal` opened, read by the global manager's own events."""
-    return Archive(open_journal(journal.path, GM_EVENTS), Folds(fold_stream, _evolve, _fresh, _view), SOURCE)
+    return Archive(open_journal(journal.path, GM_EVENTS), GLOBAL_MANAGER, SOURCE)
 
 
 def _fresh(stream: str) -> State:
@@ -36,3 +38,19 @@ def _evolve(state: State, event: Event) -> State:
 
 def _view(state: State, _node: str) -> JsonObject:
     return job_view(state) if isinstance(state, GmJob) else dataset_view(state)
+
+
+def _follow(stream: str, events: Iterable[Event], notes: list[str]) -> Iterator[Event]:
+    """A global manager's decisions are not derived again; its events must at least fit one after another."""
+    notes.append("decisions of a global manager are not derived again")
+    state = _fresh(stream)
+    for event in events:
+        try:
+            state = _evolve(state, event)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            fault = f"it does not fit to the history before it: {error!r:.200}"
+            raise BrokenError(stream, event.originator_version, fault) from error
+        yield event
+
+
+GLOBAL_MANAGER: StoreKind[State] = StoreKind(GM_EVENTS, fold_stream, _evolve, _fresh, _view, _follow)

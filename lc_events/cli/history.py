@@ -71,12 +71,12 @@ def _table(archive: Archive[Any], stream: str, span: Span) -> Iterator[str]:
     found = [row for row, _ in events_of(archive, stream, span)]
     if not found:
         return
-    state = archive.state(stream, found[0].version - 1) if found[0].version > 1 else archive.folds.fresh(stream)
+    state = archive.state(stream, found[0].version - 1) if found[0].version > 1 else archive.kind.fresh(stream)
     wanted = {row.version for row in found}
     width = len(str(found[-1].version))
     for row in archive.rows(stream, first=found[0].version, last=found[-1].version):
         event, generation = archive.journal.decode(row), state.generation
-        state = archive.folds.evolve(state, event)
+        state = archive.kind.evolve(state, event)
         if row.version in wanted:
             if generation and state.generation != generation:
                 yield f"{'':>{width}}  generation {state.generation}"

@@ -67,9 +67,9 @@ def _archive(journal: Journal, config: Path | None) -> Archive[Any]:
         from lc_events.cli.global_manager import gm_archive
 
         return gm_archive(journal)
-    from lc_events.application.audit.controller_folds import FOLDS
+    from lc_events.application.audit.controller import CONTROLLER
 
-    return Archive(journal, FOLDS, journal.rows.about("node") or _node(config))
+    return Archive(journal, CONTROLLER, journal.rows.about("node") or _node(config))
 
 
 def _node(config: Path | None) -> str:

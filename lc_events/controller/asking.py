@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lc_events.application.audit.answers import MAX_BYTES, answer
 from lc_events.application.audit.archive import Archive
-from lc_events.application.audit.controller_folds import FOLDS
+from lc_events.application.audit.controller import CONTROLLER
 from lc_events.application.journal import open_journal
 from lc_events.controller.rate import Rate
 from lc_events.domain.events import LC_EVENTS, Registry
@@ -73,7 +73,7 @@ class Asking:
 
     def _run(self) -> None:
         journal = open_journal(self._store, Registry(LC_EVENTS))
-        archive = Archive(journal, FOLDS, self._node)
+        archive = Archive(journal, CONTROLLER, self._node)
         while (asked := self._queue.get()) is not None:
             received, verb = asked
             try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from itertools import islice
@@ -12,7 +11,7 @@ import orjson
 
 from lc_events.application.audit.archive import Archive
 from lc_events.application.audit.travel import Linked, Span, history, version_at
-from lc_events.application.audit.verify import check_stream
+from lc_events.application.audit.verify import check_in
 from lc_events.application.cloud_events import cloud_event
 from lc_events.errors import NotFoundError, RefusedError
 from lc_events.messages.json import JsonObject
@@ -87,19 +86,15 @@ def _history(archive: Archive[Any], stream: str, ask: Ask) -> JsonObject:
             f"version {first} alone is larger than an answer may be; read it by `export`", code="too_large"
         )
     following = first + len(events)
-    return {"events": events, "next_version": following if following <= last else None}  # type: ignore[dict-item]
+    return {"events": events, "next_version": following if following <= last else None}
 
 
 def _event(node: str, linked: Linked, *, raw: bool) -> bytes:
-    event = cloud_event(node, linked.row, linked.previous_hash)
-    if not raw:
-        return event
-    stored = base64.b64encode(linked.row.state)
-    return event[:-1] + b',"stored":"' + stored + b'"}'
+    return cloud_event(node, linked.row, linked.previous_hash, raw=raw)
 
 
 def _verify(archive: Archive[Any], stream: str, _ask: Ask) -> JsonObject:
-    return check_stream(stream, archive.rows(stream), archive.journal.decode).to_json()
+    return check_in(archive, stream).to_json()
 
 
 VERBS: Mapping[str, Callable[[Archive[Any], str, Ask], JsonObject]] = {

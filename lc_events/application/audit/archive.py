@@ -10,12 +10,12 @@ from typing import Generic, Protocol, TypeVar
 from lc_events.application.audit.names import job_stream
 from lc_events.application.journal import Journal
 from lc_events.application.recorder import StoredRow
-from lc_events.domain.events import Event
+from lc_events.domain.events import Event, Registry
 from lc_events.errors import NotFoundError
 from lc_events.messages.json import JsonObject
 from lc_events.messages.names import JOB_KIND
 
-__all__ = ["Archive", "Folded", "Folds"]
+__all__ = ["Archive", "Folded", "Follow", "StoreKind"]
 
 
 class Folded(Protocol):
@@ -35,23 +35,32 @@ class Folded(Protocol):
 S = TypeVar("S", bound=Folded)
 
 
-@dataclass(frozen=True)
-class Folds(Generic[S]):
-    """What the streams of one kind of store fold to: a local controller's, or a global manager's."""
+Follow = Callable[[str, Iterable[Event], list[str]], Iterator[Event]]
+"""Stream, events, notes → the events as long as each follows from those before; BrokenError at the first that does not.
 
+What could not be checked is added to the notes.
+"""
+
+
+@dataclass(frozen=True)
+class StoreKind(Generic[S]):
+    """What the streams of a store are: a local controller's, or a global manager's."""
+
+    registry: Registry
     fold: Callable[[str, Iterable[Event]], S]
     evolve: Callable[[S, Event], S]
     fresh: Callable[[str], S]
     view: Callable[[S, str], JsonObject]
     """State and node → what `show -o json` prints."""
+    follow: Follow
 
 
 class Archive(Generic[S]):
     """Pure reading of one store; `node` is whose history it holds."""
 
-    def __init__(self, journal: Journal, folds: Folds[S], node: str) -> None:
+    def __init__(self, journal: Journal, kind: StoreKind[S], node: str) -> None:
         self.journal = journal
-        self.folds = folds
+        self.kind = kind
         self.node = node
 
     def find(self, job: str) -> str:
@@ -69,7 +78,7 @@ class Archive(Generic[S]):
         """The newest states of all streams of a kind, in one ordered scan."""
         for stream, rows in groupby(self.journal.rows.scan(), key=lambda row: row.stream):
             if stream.split("/")[1] == kind:
-                yield self.folds.fold(stream, map(self.journal.decode, rows))
+                yield self.kind.fold(stream, map(self.journal.decode, rows))
 
     def rows(self, stream: str, *, first: int = 1, last: int | None = None) -> list[StoredRow]:
         """The stored rows of versions `first` to `last`, both included."""
@@ -79,7 +88,7 @@ class Archive(Generic[S]):
         """The state at a version, the newest by default; NotFoundError for one that the stream does not have."""
         if version is not None:
             self.check_version(stream, version)
-        return self.folds.fold(stream, self.journal.stream(stream, lte=version))
+        return self.kind.fold(stream, self.journal.stream(stream, lte=version))
 
     def check_version(self, stream: str, version: int) -> None:
         """NotFoundError unless the stream has this version."""
@@ -89,4 +98,4 @@ class Archive(Generic[S]):
 
     def view(self, state: S) -> JsonObject:
         """What others see of a state."""
-        return self.folds.view(state, self.node)
+        return self.kind.view(state, self.node)

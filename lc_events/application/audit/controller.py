@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from lc_events.application.audit.archive import Folds
+from lc_events.application.audit.archive import StoreKind
 from lc_events.domain.dataset import DatasetState, evolve_dataset, fold_dataset
-from lc_events.domain.events import Event
+from lc_events.domain.events import LC_EVENTS, Event, Registry
 from lc_events.domain.job import JobState
 from lc_events.domain.job_fold import evolve, fold
 from lc_events.domain.views import dataset_view, job_view
 from lc_events.messages.json import JsonObject
 from lc_events.messages.names import JOB_KIND
 
-__all__ = ["FOLDS"]
+__all__ = ["CONTROLLER"]
 
 State = JobState | DatasetState
 
@@ -37,4 +37,11 @@ def _view(state: State, node: str) -> JsonObject:
     return {"node": node, **{name: getattr(state, name) for name in names}, **dataset_view(state)}
 
 
-FOLDS: Folds[State] = Folds(_fold, _evolve, _fresh, _view)
+def _follow(stream: str, events: Iterable[Event], notes: list[str]) -> Iterator[Event]:
+    # Only `verify` needs what decides; other commands have to start fast.
+    from lc_events.application.audit.deciding import follow_controller
+
+    return follow_controller(stream, events, notes)
+
+
+CONTROLLER: StoreKind[State] = StoreKind(Registry(LC_EVENTS), _fold, _evolve, _fresh, _view, _follow)

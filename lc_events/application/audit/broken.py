@@ -1,0 +1,17 @@
+"""What a check found wrong: the first version of a stream that cannot be as it was written, and why."""
+
+from __future__ import annotations
+
+from lc_events.errors import IntegrityError
+
+__all__ = ["BrokenError"]
+
+
+class BrokenError(IntegrityError):
+    """The history of `stream` is broken at `version`; `fault` says what is wrong there."""
+
+    def __init__(self, stream: str, version: int, fault: str) -> None:
+        super().__init__(f"{stream} version {version}: {fault}")
+        self.stream = stream
+        self.version = version
+        self.fault = fault

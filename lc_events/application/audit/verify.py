@@ -1,0 +1,129 @@
+"""The proof: links, heads seen elsewhere, and that every decision follows from the facts recorded before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from lc_events.application.audit.archive import Archive, Follow, StoreKind
+from lc_events.application.audit.broken import BrokenError
+from lc_events.application.audit.exports import ExportedRow
+from lc_events.application.audit.links import linked
+from lc_events.application.chain import EMPTY
+from lc_events.application.mapper import EventMapper
+from lc_events.application.recorder import ChainedRecorder, Head, StoredRow
+from lc_events.domain.events import Event
+from lc_events.errors import IntegrityError
+from lc_events.messages.json import Json
+
+__all__ = ["Checked", "Heads", "check_export", "check_in", "check_log", "check_rows", "check_stream"]
+
+Heads = Mapping[str, Collection[Head]]
+"""Stream → heads of it that were seen outside of the store."""
+
+
+class Checked(NamedTuple):
+    """One stream: up to which version it is sound, or the first version that is not, and why."""
+
+    stream: str
+    version: int
+    hash: str
+    fault: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.fault is None
+
+    def to_json(self) -> dict[str, Json]:
+        """As CONTRACT section 7 answers `verify`; what could not be checked is added as `notes`."""
+        notes: dict[str, Json] = {"notes": list(self.notes)} if self.notes else {}
+        if self.fault is None:
+            return {"ok": True, "version": self.version, "hash": self.hash, **notes}
+        return {"ok": False, "version": self.version, "error": self.fault, **notes}
+
+
+def check_stream(
+    stream: str,
+    rows: Iterable[StoredRow],
+    *,
+    decode: Callable[[StoredRow], Event],
+    follow: Follow,
+    heads: Collection[Head] = (),
+) -> Checked:
+    """Check the rows of one stream, from its first version on."""
+    notes: list[str] = []
+    last = Head(0, EMPTY)
+
+    def events() -> Iterator[Event]:
+        nonlocal last
+        for row in linked(stream, rows, heads):
+            last = Head(row.version, row.hash)
+            yield _decoded(row, decode)
+
+    try:
+        for _ in follow(stream, events(), notes):
+            pass
+    except BrokenError as error:
+        return Checked(stream, error.version, "", error.fault, tuple(notes))
+    return Checked(stream, last.version, last.hash, None, tuple(notes))
+
+
+def _decoded(row: StoredRow, decode: Callable[[StoredRow], Event]) -> Event:
+    try:
+        return decode(row)
+    except BrokenError:
+        raise
+    except IntegrityError as error:
+        raise BrokenError(row.stream, row.version, str(error)) from None
+
+
+def check_rows(
+    rows: Iterable[StoredRow], *, decode: Callable[[StoredRow], Event], follow: Follow, heads: Heads
+) -> list[Checked]:
+    """Check rows that stand stream by stream; streams that only `heads` know are missing."""
+    found = [
+        check_stream(stream, of_stream, decode=decode, follow=follow, heads=heads.get(stream, ()))
+        for stream, of_stream in groupby(rows, key=lambda row: row.stream)
+    ]
+    here = {checked.stream for checked in found}
+    return [*found, *(_missing(stream, seen) for stream, seen in heads.items() if stream not in here)]
+
+
+def _missing(stream: str, seen: Collection[Head]) -> Checked:
+    newest = max(head.version for head in seen)
+    return Checked(stream, 1, "", f"the whole stream is missing: the head seen elsewhere is version {newest}")
+
+
+def check_in(archive: Archive[Any], stream: str, heads: Collection[Head] = ()) -> Checked:
+    """Check one stream of a store."""
+    journal = archive.journal
+    rows = archive.rows(stream)
+    return check_stream(stream, rows, decode=journal.decode, follow=archive.kind.follow, heads=heads)
+
+
+def check_log(rows: ChainedRecorder) -> str | None:
+    """What is wrong with the log as a whole: an event that was taken out leaves a hole there, even a newest one."""
+    hole = rows.first_hole()
+    return None if hole is None else f"the log has a hole: event or link number {hole} is missing"
+
+
+def check_export(exported: Iterable[ExportedRow], *, kind: StoreKind[Any], heads: Heads) -> list[Checked]:
+    """Check an export without the store that it came from."""
+    faults: dict[tuple[str, int], str] = {}
+    mapper = EventMapper(kind.registry)
+
+    def rows() -> Iterator[StoredRow]:
+        for _, row, fault in exported:
+            if fault is not None:
+                faults[row.stream, row.version] = fault
+            yield row
+
+    def decode(row: StoredRow) -> Event:
+        if (fault := faults.get((row.stream, row.version))) is not None:
+            raise BrokenError(row.stream, row.version, fault)
+        return mapper.decode(row.stream, row.version, row.name, row.state)
+
+    return check_rows(rows(), decode=decode, follow=kind.follow, heads=heads)
