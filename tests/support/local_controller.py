@@ -20,8 +20,8 @@ RUN = (sys.executable, "-m", "lc_events", "run")
 class ControllerProcess:
     """`lc-events run` of node `edge1` with its state, served files and log in `folder`; a tap hears all of its topics.
 
-    `settings` are environment variables without `LC_`, in lower case. The tap keeps its session for a minute, so that
-    it misses nothing of a broker that restarts.
+    `settings` are environment variables without `LC_`, in lower case; None leaves one unset. The tap keeps its session
+    for a minute, so that it misses nothing of a broker that restarts.
     """
 
     node = "edge1"
@@ -72,10 +72,11 @@ class ControllerProcess:
         """Whether the process is there."""
         return self._process is not None and self._process.poll() is None
 
-    def start(self, *, wait: bool = True) -> None:
-        """Start, and wait until it says that it is online."""
+    def start(self, *, wait: bool = True, **settings: object) -> None:
+        """Start, and wait until it says that it is online; `settings` are for this start only."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("LC_") and k != "NODENAME"}
-        environment |= {f"LC_{name.upper()}": str(value) for name, value in self._settings.items()}
+        given = self._settings | settings
+        environment |= {f"LC_{name.upper()}": str(value) for name, value in given.items() if value is not None}
         self._births = len(self.births())
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(RUN, stdout=log, stderr=log, env=environment)
@@ -89,6 +90,11 @@ class ControllerProcess:
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.log}") from None
         assert self.is_running, self.log
+
+    def wait(self) -> int:
+        """Wait until it ends by itself and return the exit code."""
+        assert self._process is not None
+        return self._process.wait(20)
 
     def stop(self) -> int:
         """End with SIGTERM and return the exit code."""
