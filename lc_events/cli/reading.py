@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
@@ -19,9 +20,12 @@ if TYPE_CHECKING:
     from lc_events.application.audit.archive import Archive
     from lc_events.application.journal import Journal
 
-__all__ = ["Config", "Job", "Output", "Store", "open_archive", "read_moment", "zone"]
+__all__ = ["Config", "Job", "OneJob", "Output", "Store", "open_archive", "opened", "read_moment", "store_path", "zone"]
 
 Job = Annotated[str, typer.Argument(metavar="JOB", help="NAMESPACE/NAME, or NAME in the namespace default.")]
+OneJob = Annotated[
+    str | None, typer.Argument(metavar="[JOB]", help="NAMESPACE/NAME; without it, all that the store holds.")
+]
 Store = Annotated[
     str | None,
     typer.Option(
@@ -45,11 +49,8 @@ def open_archive(store: str | None, config: Path | None) -> Iterator[Archive[Any
     from lc_events.application.journal import open_journal
     from lc_events.domain.events import LC_EVENTS, Registry
     from lc_events.errors import StoreError
-    from lc_events.settings.files import reading_store
 
-    if config is None and (named := os.environ.get("LC_CONFIG")):
-        config = Path(named)
-    path = reading_store(store, config)
+    path = store_path(store, config)
     journal = open_journal(path, Registry(LC_EVENTS))
     try:
         yield _archive(journal, config)
@@ -57,6 +58,34 @@ def open_archive(store: str | None, config: Path | None) -> Iterator[Archive[Any
         raise StoreError(f"the event store {path} cannot be read: {error}") from error
     finally:
         journal.close()
+
+
+def store_path(store: str | None, config: Path | None) -> Path:
+    """The file of the store that flags and settings name, whether it is there or not."""
+    from lc_events.settings.files import reading_store
+
+    return reading_store(store, _config(config))
+
+
+def _config(named: Path | None) -> Path | None:
+    variable = os.environ.get("LC_CONFIG")
+    return named or (Path(variable) if variable else None)
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[BinaryIO]:
+    """A file to read, `-` being standard input; NotFoundError if it cannot be opened."""
+    if file == Path("-"):
+        yield sys.stdin.buffer
+        return
+    try:
+        content = file.open("rb")
+    except OSError as error:
+        from lc_events.errors import NotFoundError
+
+        raise NotFoundError(f"{file}: {error.strerror}") from None
+    with content:
+        yield content
 
 
 def _archive(journal: Journal, config: Path | None) -> Archive[Any]:
@@ -76,6 +105,7 @@ def _node(config: Path | None) -> str:
     """The node as `run` would be told, for a store that does not say whose it is."""
     from lc_events.settings.files import read_config
 
+    config = _config(config)
     told = os.environ.get("LC_NODE") or (read_config(config).get("node") if config else None)
     return str(told or os.environ.get("NODENAME") or socket.gethostname())
 
