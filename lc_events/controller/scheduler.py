@@ -101,12 +101,17 @@ class Scheduler:
             self.tick(transaction, stream, now=now, cause="external", as_of=as_of)
 
     def consider(self, states: Iterable[State]) -> None:
-        """Take note of changed jobs: their period, and the opening of a window that keeps them waiting."""
+        """Take note of changed jobs: their period, and the opening of a window that keeps them waiting.
+
+        One whose next stage came while files were still being written is looked at again now that they are.
+        """
         for job in states:
             if not isinstance(job, JobState):
                 continue
             if job.is_waiting:
                 self._begin_period(self._period_of(job))
+                if job.intent is None and job.verdict is not None and job.verdict.reason == "in_progress":
+                    self._committer.submit(TickWork(self, [job.stream], "finished"))
             self._note_window(job)
 
     def _period_of(self, job: JobState) -> float:

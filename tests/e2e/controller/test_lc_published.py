@@ -193,7 +193,7 @@ def test_a_report_carries_the_id_of_the_event_that_caused_it_and_comes_before_it
 def test_latest_values_are_published_at_most_every_100_ms_and_end_with_the_newest(lc, gm):
     gm.job()
     topic = lc.topic("state/{node}/jobs/default/job1")
-    eventually(lambda: lc.job())
+    eventually(lc.job)
     count, began = len(lc.tap.of(topic)), time.monotonic()
     for number in range(50):
         gm.result(id=f"r-{number}", status="running")
