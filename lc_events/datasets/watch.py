@@ -112,7 +112,10 @@ class FolderWatcher:
                 inside = {os.path.dirname(name) for name in changed}  # noqa: PTH120 - the kernel's notices are strings
                 touched = [path for path, view in views.items() if view.is_touched(changed, inside)]
                 self._tell(touched)
-                if any(_view(path) != views[path] for path in touched):
+                if not changed.isdisjoint(_folders(views)):
+                    # A folder that was deleted and made again may have the same inode, but is no longer watched.
+                    views, check_at = {}, 0.0
+                elif any(_view(path) != views[path] for path in touched):
                     check_at = 0.0
             elif self._wake.is_set() and not self._stopping:
                 # Woken, it forgets what it had not told yet, so all is told anew; many are waited for together.
