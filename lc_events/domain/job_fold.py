@@ -158,15 +158,23 @@ def _samples_arrived(state: JobState, event: e.SamplesArrived) -> None:
         first, last = event.spooled
         state.spool_ends = {**state.spool_ends, state.sources[number].dataset: last}
         middle = first + event.train
-        if event.train:
-            state.train_pending = (*state.train_pending, SampleRange(first, middle, number))
-        if event.eval:
-            state.eval_pending = (*state.eval_pending, SampleRange(middle, last, number))
+        state.train_pending = _extended(state.train_pending, SampleRange(first, middle, number))
+        state.eval_pending = _extended(state.eval_pending, SampleRange(middle, last, number))
     state.seen += event.train + event.eval
     state.split_seen += event.train + event.eval
+    state.train_pending_count += event.train
     state.train_total += event.train
     state.eval_total += event.eval
     _judged(state, event.reason, event.samples, None, event.time)
+
+
+def _extended(ranges: tuple[SampleRange, ...], new: SampleRange) -> tuple[SampleRange, ...]:
+    """The ranges and one more; where all samples train, they stay one range."""
+    if new.first == new.last:
+        return ranges
+    if ranges and (ranges[-1].last, ranges[-1].source) == (new.first, new.source):
+        return (*ranges[:-1], ranges[-1]._replace(last=new.last))
+    return (*ranges, new)
 
 
 def _source_number(state: JobState, event: e.SamplesArrived) -> int:
@@ -188,6 +196,7 @@ def _training_triggered(state: JobState, event: e.TrainingTriggered) -> None:
     state.round = event.round
     taken = sum(last - first for first, last in event.spooled)
     _, state.train_pending = _split_first(state.train_pending, taken)
+    state.train_pending_count -= taken
     _intend(state, "Train", event)
 
 

@@ -123,10 +123,20 @@ def test_a_waiting_job_without_a_sample_says_what_is_wrong_with_its_dataset():
     )
 
 
-def test_with_enough_samples_a_broken_dataset_does_not_matter():
-    given(gm(TRAIN_WAITING, trigger=MORE_THAN_3), arrive(3)).when(arrive(7), ticked(at=facts(note="gone"))).then(
-        happened(e.Ticked, reason="in_progress", note=None)
+def test_with_pending_samples_the_trigger_says_what_is_missing_not_the_dataset():
+    given(gm(TRAIN_WAITING), arrive(3)).when(ticked(at=facts(note="gone"))).then(
+        happened(e.Ticked, reason="samples", note=None)
     )
+
+
+def test_where_all_samples_train_they_stay_one_range():
+    history = given(gm(TRAIN_WAITING, train_prob=1), arrive(1), arrive(1), arrive(1)).when(arrive(1))
+    assert history.decided[-1].spooled == [[0, 4]]
+
+
+def test_how_far_the_spool_was_used_outlives_a_generation():
+    history = given(gm(TRAIN_WAITING), arrive(10), deleted(), gm(TRAIN_WAITING))
+    assert history.state.spool_ends == {"ds": 10}
 
 
 def test_a_share_of_1_trains_all_and_evaluates_with_an_empty_file():
