@@ -1,11 +1,35 @@
 from __future__ import annotations
 
+import random
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.mosquitto import Mosquitto, find_mosquitto
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--minutes", type=float, default=0, help="how long each test of accidents runs (default: shortly)")
+    parser.addoption("--seed", type=int, default=None, help="repeat the accidents of a run that printed this seed")
+
+
+@pytest.fixture
+def accidents(request: pytest.FixtureRequest) -> random.Random:
+    """The source of accidents; its seed is printed, for a run that fails is to be looked at again."""
+    given = request.config.getoption("--seed")
+    seed = random.SystemRandom().randrange(10**6) if given is None else given
+    print(f"--seed {seed}")  # noqa: T201 - shown where the test fails
+    return random.Random(seed)
+
+
+@pytest.fixture
+def minutes(request: pytest.FixtureRequest) -> float:
+    """How long a test of accidents runs, 0 for shortly."""
+    found: float = request.config.getoption("--minutes")
+    if found:
+        request.node.add_marker(pytest.mark.timeout(found * 60 + 300))
+    return found
 
 
 @pytest.fixture(scope="session")
