@@ -17,7 +17,10 @@ def is_open(window: Minutes, zone: str, moment: datetime) -> bool:
 
     A wall-clock time that a change to summer time skips is never shown, one that it doubles is shown twice.
     """
-    local = moment.astimezone(ZoneInfo(zone))
+    try:
+        local = moment.astimezone(ZoneInfo(zone))
+    except OverflowError:  # a time that somebody made up: in this zone it lies before year 1 or after 9999
+        return False
     minute = local.hour * 60 + local.minute
     start, end = window
     return start <= minute <= end if start <= end else minute >= start or minute <= end

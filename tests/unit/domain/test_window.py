@@ -132,5 +132,10 @@ def test_the_next_opening_is_the_first_minute_that_finds_it_open_after_a_closed_
     assert next_opening(minutes_, zone, moment) == minute_by_minute(minutes_, zone, moment)
 
 
+def test_at_the_ends_of_the_calendar_a_window_is_closed():
+    assert not is_open((0, 1440), BERLIN, datetime(9999, 12, 31, 23, 59, tzinfo=UTC))
+    assert not is_open((0, 1440), "America/New_York", datetime(1, 1, 1, tzinfo=UTC))
+
+
 def test_a_window_is_shown_as_it_is_written():
     assert show_window((540, 1440)) == "09:00-24:00"
