@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lc_events import __version__
-from lc_events.cli import exports, history, jobs, operate, run, topics, verify
+from lc_events.cli import exports, history, jobs, operate, report, run, topics, verify
 from lc_events.errors import LcError
 from lc_events.printable import printable
 
@@ -36,7 +36,16 @@ app = typer.Typer(
 )
 
 
-for family in (run.family, operate.family, jobs.family, history.family, verify.family, exports.family, topics.family):
+for family in (
+    run.family,
+    operate.family,
+    jobs.family,
+    history.family,
+    verify.family,
+    exports.family,
+    report.family,
+    topics.family,
+):
     app.add_typer(family)
 
 

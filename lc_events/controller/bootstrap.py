@@ -65,6 +65,7 @@ class LocalController:
         self._session = ""
         self._lock = FolderLock(settings.state_dir)
         self._journal = open_journal(settings.store, Registry(LC_EVENTS), write=True)
+        self._journal.rows.set_about("node", settings.node)
         self._world = _loaded(self._journal)
         vault = Vault(settings.state_dir / "secrets.json")
         vault.keep_only([state.stream for state in self._all_states() if state.is_live] + list(self._world.broken))
