@@ -12,7 +12,7 @@ from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteCursor, SQLite
 from lc_events.application.chain import EMPTY, next_hash
 from lc_events.errors import IntegrityError
 
-__all__ = ["ChainedRecorder", "Head", "Known", "StoredRow"]
+__all__ = ["ChainedRecorder", "Head", "Known", "Snapshot", "StoredRow"]
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS chain (notification_id INTEGER PRIMARY KEY, hash BLOB NOT NULL)",
@@ -21,11 +21,16 @@ _TABLES = (
         time REAL NOT NULL, UNIQUE (scope, key))""",
     "CREATE TABLE IF NOT EXISTS positions (name TEXT PRIMARY KEY, notification_id INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE IF NOT EXISTS snapshots (
+        stream TEXT NOT NULL, version INTEGER NOT NULL, schema TEXT NOT NULL, hash BLOB NOT NULL, state BLOB NOT NULL,
+        PRIMARY KEY (stream, version)) WITHOUT ROWID""",
 )
 _ROWS = (
     "SELECT e.rowid, e.originator_id, e.originator_version, e.topic, e.state, lower(hex(c.hash))"
     " FROM stored_events e LEFT JOIN chain c ON c.notification_id = e.rowid "
 )
+
+_MAX_VERSION = 2**63 - 1
 
 
 class Head(NamedTuple):
@@ -42,6 +47,16 @@ class Known(NamedTuple):
     key: str
     context: str
     time: float
+
+
+class Snapshot(NamedTuple):
+    """A folded state as JSON, and the hash (hex) of the event that was the last in it."""
+
+    stream: str
+    version: int
+    schema: str
+    hash: str
+    state: bytes
 
 
 class StoredRow(NamedTuple):
@@ -223,6 +238,37 @@ class ChainedRecorder(SQLiteApplicationRecorder):
             links = [row[0] for row in c.fetchall()]
         whole = range(1, max([0, *events[-1:], *links[-1:]]) + 1)
         return min((set(whole) - set(events)) | (set(whole) - set(links)), default=None)
+
+    def save_snapshot(self, snapshot: Snapshot) -> None:
+        """Keep a folded state; what is there of this version gives way."""
+        with self.datastore.transaction(commit=True) as c:
+            values = (*snapshot[:3], bytes.fromhex(snapshot.hash), snapshot.state)
+            c.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?)", values)
+
+    def snapshots(self, stream: str, *, schema: str, lte: int | None = None) -> list[Snapshot]:
+        """The snapshots of a stream, the newest first, as far as the chain still has the hash that each names."""
+        with self.datastore.transaction(commit=False) as c:
+            if not self._has_table(c, "snapshots"):
+                return []
+            c.execute(
+                "SELECT s.stream, s.version, s.schema, lower(hex(s.hash)), s.state FROM snapshots s"
+                " JOIN stored_events e ON e.originator_id = s.stream AND e.originator_version = s.version"
+                " JOIN chain c ON c.notification_id = e.rowid AND c.hash = s.hash"
+                " WHERE s.stream = ? AND s.schema = ? AND s.version <= ? ORDER BY s.version DESC",
+                (stream, schema, _MAX_VERSION if lte is None else lte),
+            )
+            return [Snapshot(*row) for row in c.fetchall()]
+
+    def newest_snapshots(self) -> dict[str, int]:
+        """Stream to the version of its newest snapshot."""
+        with self.datastore.transaction(commit=False) as c:
+            c.execute("SELECT stream, max(version) FROM snapshots GROUP BY stream")
+            return {row[0]: row[1] for row in c.fetchall()}
+
+    def drop_snapshots(self, *, keep: str) -> None:
+        """Drop snapshots of other schemas than this one."""
+        with self.datastore.transaction(commit=True) as c:
+            c.execute("DELETE FROM snapshots WHERE schema != ?", (keep,))
 
     @staticmethod
     def _has_table(c: SQLiteCursor, name: str) -> bool:

@@ -32,6 +32,10 @@ def _fresh(stream: str) -> State:
     return GmJob(stream) if stream.split("/")[1] == JOB_KIND else GmDataset(stream)
 
 
+def _fold(stream: str, events: Iterable[Event], _start: State | None) -> State:
+    return fold_stream(stream, events)
+
+
 def _evolve(state: State, event: Event) -> State:
     return evolve_job(state, event) if isinstance(state, GmJob) else evolve_dataset(state, event)
 
@@ -53,4 +57,4 @@ def _follow(stream: str, events: Iterable[Event], notes: list[str]) -> Iterator[
         yield event
 
 
-GLOBAL_MANAGER: StoreKind[State] = StoreKind(GM_EVENTS, fold_stream, _evolve, _fresh, _view, _follow)
+GLOBAL_MANAGER: StoreKind[State] = StoreKind(GM_EVENTS, _fold, _evolve, _fresh, _view, _follow)

@@ -45,17 +45,14 @@ def verify(
         stream, found = _check_export(file, job, head)
     else:
         with open_archive(store, config) as archive:
-            from lc_events.application.audit.verify import check_in, check_log, check_rows
+            from lc_events.application.audit.verify import check_in, check_log, check_store
 
             stream = None if job is None else archive.find(job)
             heads = _heads(head, archive.node, stream)
             if stream is not None:
                 found = [check_in(archive, stream, heads.get(stream, ()))]
             else:
-                journal, kind = archive.journal, archive.kind
-                rows = journal.rows.scan()
-                found = check_rows(rows, decode=journal.decode, follow=kind.follow, heads=heads)
-                fault = check_log(journal.rows)
+                found, fault = check_store(archive, heads), check_log(archive.journal.rows)
     _print_checked(found, fault, stream, output)
     fail_if_broken(found, fault)
 

@@ -10,6 +10,7 @@ from typing import Generic, Protocol, TypeVar
 from lc_events.application.audit.names import job_stream
 from lc_events.application.journal import Journal
 from lc_events.application.recorder import StoredRow
+from lc_events.application.snapshots import newest_state
 from lc_events.domain.events import Event, Registry
 from lc_events.errors import NotFoundError
 from lc_events.messages.json import JsonObject
@@ -47,12 +48,15 @@ class StoreKind(Generic[S]):
     """What the streams of a store are: a local controller's, or a global manager's."""
 
     registry: Registry
-    fold: Callable[[str, Iterable[Event]], S]
+    fold: Callable[[str, Iterable[Event], S | None], S]
+    """Stream, events and, if they do not begin with the first, the state before them → the state after them."""
     evolve: Callable[[S, Event], S]
     fresh: Callable[[str], S]
     view: Callable[[S, str], JsonObject]
     """State and node → what `show -o json` prints."""
     follow: Follow
+    read_snapshot: Callable[[str, bytes], S] | None = None
+    """Stream and stored snapshot → its state; None where none are taken."""
 
 
 class Archive(Generic[S]):
@@ -78,7 +82,7 @@ class Archive(Generic[S]):
         """The newest states of all streams of a kind, in one ordered scan."""
         for stream, rows in groupby(self.journal.rows.scan(), key=lambda row: row.stream):
             if stream.split("/")[1] == kind:
-                yield self.kind.fold(stream, map(self.journal.decode, rows))
+                yield self.kind.fold(stream, map(self.journal.decode, rows), None)
 
     def rows(self, stream: str, *, first: int = 1, last: int | None = None) -> list[StoredRow]:
         """The stored rows of versions `first` to `last`, both included."""
@@ -88,7 +92,10 @@ class Archive(Generic[S]):
         """The state at a version, the newest by default; NotFoundError for one that the stream does not have."""
         if version is not None:
             self.check_version(stream, version)
-        return self.kind.fold(stream, self.journal.stream(stream, lte=version))
+        read = self.kind.read_snapshot
+        start = None if read is None else newest_state(self.journal, stream, lte=version, read=read)
+        events = self.journal.stream(stream, gt=0 if start is None else start.version, lte=version)
+        return self.kind.fold(stream, events, start)
 
     def check_version(self, stream: str, version: int) -> None:
         """NotFoundError unless the stream has this version."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from lc_events.application.audit.archive import StoreKind
+from lc_events.application.snapshot_json import State, read_state
 from lc_events.domain.dataset import DatasetState, evolve_dataset, fold_dataset
 from lc_events.domain.events import LC_EVENTS, Event, Registry
 from lc_events.domain.job import JobState
@@ -15,15 +16,14 @@ from lc_events.messages.names import JOB_KIND
 
 __all__ = ["CONTROLLER"]
 
-State = JobState | DatasetState
-
 
 def _fresh(stream: str) -> State:
     return JobState(stream) if stream.split("/")[1] == JOB_KIND else DatasetState(stream)
 
 
-def _fold(stream: str, events: Iterable[Event]) -> State:
-    return fold(stream, events) if stream.split("/")[1] == JOB_KIND else fold_dataset(stream, events)
+def _fold(stream: str, events: Iterable[Event], start: State | None) -> State:
+    state = _fresh(stream) if start is None else start
+    return fold(stream, events, state) if isinstance(state, JobState) else fold_dataset(stream, events, state)
 
 
 def _evolve(state: State, event: Event) -> State:
@@ -44,4 +44,4 @@ def _follow(stream: str, events: Iterable[Event], notes: list[str]) -> Iterator[
     return follow_controller(stream, events, notes)
 
 
-CONTROLLER: StoreKind[State] = StoreKind(Registry(LC_EVENTS), _fold, _evolve, _fresh, _view, _follow)
+CONTROLLER: StoreKind[State] = StoreKind(Registry(LC_EVENTS), _fold, _evolve, _fresh, _view, _follow, read_state)

@@ -13,11 +13,13 @@ from lc_events.application.audit.links import linked
 from lc_events.application.chain import EMPTY
 from lc_events.application.mapper import EventMapper
 from lc_events.application.recorder import ChainedRecorder, Head, StoredRow
+from lc_events.application.snapshot_json import SCHEMA
+from lc_events.application.snapshots import NOT_LOADED
 from lc_events.domain.events import Event
 from lc_events.errors import IntegrityError
 from lc_events.messages.json import Json
 
-__all__ = ["Checked", "Heads", "check_export", "check_in", "check_log", "check_rows", "check_stream"]
+__all__ = ["Checked", "Heads", "check_export", "check_in", "check_log", "check_rows", "check_store", "check_stream"]
 
 Heads = Mapping[str, Collection[Head]]
 """Stream → heads of it that were seen outside of the store."""
@@ -98,10 +100,38 @@ def _missing(stream: str, seen: Collection[Head]) -> Checked:
 
 
 def check_in(archive: Archive[Any], stream: str, heads: Collection[Head] = ()) -> Checked:
-    """Check one stream of a store."""
+    """Check one stream of a store, and what a cache says of it."""
     journal = archive.journal
     rows = archive.rows(stream)
-    return check_stream(stream, rows, decode=journal.decode, follow=archive.kind.follow, heads=heads)
+    checked = check_stream(stream, rows, decode=journal.decode, follow=archive.kind.follow, heads=heads)
+    return _check_snapshots(archive, checked)
+
+
+def check_store(archive: Archive[Any], heads: Heads) -> list[Checked]:
+    """Check all streams of a store, in one ordered scan."""
+    journal = archive.journal
+    found = check_rows(journal.rows.scan(), decode=journal.decode, follow=archive.kind.follow, heads=heads)
+    return [_check_snapshots(archive, checked) for checked in found]
+
+
+def _check_snapshots(archive: Archive[Any], checked: Checked) -> Checked:
+    """A snapshot that another wrote would make `show` lie, although the history is sound."""
+    journal, kind, stream = archive.journal, archive.kind, checked.stream
+    if not checked.ok or kind.read_snapshot is None:
+        return checked
+    state, version = None, 0
+    for snapshot in reversed(journal.rows.snapshots(stream, schema=SCHEMA)):
+        state = kind.fold(stream, journal.stream(stream, gt=version, lte=snapshot.version), state)
+        version = snapshot.version
+        try:
+            is_same = kind.read_snapshot(stream, snapshot.state) == state
+        except NOT_LOADED:  # it will be passed over
+            continue
+        if not is_same:
+            return checked._replace(
+                version=version, fault="the snapshot of this version is not what its events fold to"
+            )
+    return checked
 
 
 def check_log(rows: ChainedRecorder) -> str | None:

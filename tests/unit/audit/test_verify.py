@@ -29,6 +29,11 @@ def check(path, *heads):
     return check_in(opened(path), STREAM, heads)
 
 
+def log(path):
+    archive = opened(path)
+    return check_log(archive.journal.rows)
+
+
 def version_of(path, event_class, number=0):
     """The version of an event, counted from the first of its class."""
     rows = opened(path).rows(STREAM)
@@ -39,7 +44,7 @@ def test_a_sound_history_ends_at_its_head(path):
     head = opened(path).journal.head(STREAM)
 
     assert check(path, head).to_json() == {"ok": True, "version": head.version, "hash": head.hash}
-    assert check_log(opened(path).journal.rows) is None
+    assert log(path) is None
 
 
 @pytest.mark.parametrize("version", [1, 7, -1])
@@ -75,7 +80,7 @@ def test_a_removed_event_is_missing(path):
         store.remove(9)
 
     assert check(path)[1:4] == (9, "", "it is missing: after version 8 comes version 10")
-    assert check_log(opened(path).journal.rows) == "the log has a hole: event or link number 9 is missing"
+    assert log(path) == "the log has a hole: event or link number 9 is missing"
 
 
 def test_a_removed_event_whose_gap_was_closed_breaks_the_chain(path):
@@ -115,7 +120,7 @@ def test_a_tail_whose_links_stayed_leaves_a_hole(path):
     with Tampered(path) as store:
         store.run("DELETE FROM stored_events WHERE originator_version = ?", newest)
 
-    assert check_log(opened(path).journal.rows) == f"the log has a hole: event or link number {newest} is missing"
+    assert log(path) == f"the log has a hole: event or link number {newest} is missing"
 
 
 def test_a_tail_that_cuts_a_decision_in_two_is_found_without_any_head(path):

@@ -1,0 +1,54 @@
+"""Snapshots, a cache: states folded so far, so that a long history need not be read from its beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from lc_events.application.journal import Journal
+from lc_events.application.recorder import Snapshot
+from lc_events.application.snapshot_json import SCHEMA, State, write_state
+
+__all__ = ["EVERY", "NOT_LOADED", "Snapshots", "newest_state"]
+
+S = TypeVar("S")
+
+EVERY = 5000
+"""Events of a stream from one snapshot to the next."""
+
+NOT_LOADED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What loading ends in where a snapshot is not what this code would have written."""
+
+
+class Snapshots:
+    """The writing side, on the one writer's thread: `Committer.listen(Snapshots(journal).consider)`."""
+
+    def __init__(self, journal: Journal, every: int = EVERY) -> None:
+        """What another version of this program left is dropped, for it folds otherwise."""
+        self._journal = journal
+        self._every = every
+        journal.rows.drop_snapshots(keep=SCHEMA)
+        self._taken = journal.rows.newest_snapshots()
+
+    def consider(self, states: Iterable[State]) -> None:
+        """Take snapshots of committed states whose last one is long ago; a commit each, every 5,000 events."""
+        for state in states:
+            if state.version - self._taken.get(state.stream, 0) < self._every:
+                continue
+            head = self._journal.head(state.stream)
+            if head.version == state.version:
+                snapshot = Snapshot(state.stream, state.version, SCHEMA, head.hash, write_state(state))
+                self._journal.rows.save_snapshot(snapshot)
+                self._taken[state.stream] = state.version
+
+
+def newest_state(
+    journal: Journal, stream: str, *, lte: int | None, read: Callable[[str, bytes], S], schema: str = SCHEMA
+) -> S | None:
+    """The newest state that was kept up to a version; None if there is none that loads."""
+    for snapshot in journal.rows.snapshots(stream, schema=schema, lte=lte):
+        try:
+            return read(stream, snapshot.state)
+        except NOT_LOADED:
+            continue
+    return None
