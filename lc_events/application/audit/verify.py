@@ -128,9 +128,7 @@ def _check_snapshots(archive: Archive[Any], checked: Checked) -> Checked:
         except NOT_LOADED:  # it will be passed over
             continue
         if not is_same:
-            return checked._replace(
-                version=version, fault="the snapshot of this version is not what its events fold to"
-            )
+            return checked._replace(version=version, hash="", fault="its snapshot is not what the events fold to")
     return checked
 
 

@@ -82,11 +82,7 @@ def test_one_that_lies_is_found_by_verify(path):
     with Tampered(path) as store:
         store.run("UPDATE snapshots SET state = replace(state, '\"ticks\":', '\"ticks\":9') WHERE version = 10")
 
-    assert check_in(opened(path), STREAM)[1:4] == (
-        10,
-        "",
-        "the snapshot of this version is not what its events fold to",
-    )
+    assert check_in(opened(path), STREAM)[1:4] == (10, "", "its snapshot is not what the events fold to")
 
 
 @pytest.mark.parametrize("stored", [b"", b"[]", b"{}", b'{"stream":1}', b'"x"', b"\xff"])
