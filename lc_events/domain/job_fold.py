@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import TypeVar
 
@@ -10,7 +10,6 @@ from lc_events.domain import events as e
 from lc_events.domain.conditions import READY, is_proven, models_of, rank_of_result, waiting_key
 from lc_events.domain.job import Failure, Intent, JobState, Place, Report, SampleRange, Source, Unconfirmed, Verdict
 from lc_events.domain.trigger import Trigger
-from lc_events.messages.json import JsonObject
 
 __all__ = ["evolve", "fold"]
 
@@ -91,8 +90,10 @@ def _apply_conditions(state: JobState, event: e.GlobalManagerMessageReceived) ->
     state.conditions_count = event.conditions_count
     state.conditions_hash = event.conditions_hash
     if event.conditions_count == len(event.conditions):
-        # GM wrote its list anew: what the old one said no longer holds.
+        # GM wrote its list anew: what the old one said no longer holds, and nothing in it is known to be later.
         state.last_condition = state.train_models = state.eval_models = None
+    else:
+        state.unconfirmed = tuple(u for u in state.unconfirmed if not is_proven(u.stage, u.rank, event.conditions))
     for condition in event.conditions:
         state.last_condition = condition
         if (models := models_of(condition)) is not None and condition.get("stage") == "Train":
@@ -100,28 +101,15 @@ def _apply_conditions(state: JobState, event: e.GlobalManagerMessageReceived) ->
         elif models is not None and condition.get("stage") == "Eval":
             state.eval_models = models
     key = waiting_key(state.uid, state.conditions_count, state.last_condition)
-    answer = None if key is None else state.report_of(key)
-    if event.conditions and event.generation is None:
-        _confirm_by_conditions(state, event.conditions, answer)
     if key == state.waiting:
         return
     state.waiting = key
-    if key is None or answer is not None:
+    if key is None or state.report_of(key) is not None:
         return
     if state.stage == "Train":
         state.train_status = state.eval_status = state.deploy_status = "ready"
     if state.intent is not None and (state.intent.stage, state.intent.round) == (state.stage, state.round):
         state.intent = state.intent._replace(key=key)
-
-
-def _confirm_by_conditions(state: JobState, conditions: Sequence[JsonObject], answer: Report | None) -> None:
-    """Later conditions show what GM has; but as long as it stands where a report answered, it lacks that report."""
-    kept = (u for u in state.unconfirmed if not is_proven(u.stage, u.rank, conditions) or _is_report(u, answer))
-    state.unconfirmed = tuple(kept)
-
-
-def _is_report(unconfirmed: Unconfirmed, report: Report | None) -> bool:
-    return report is not None and unconfirmed.version == report.version
 
 
 def _judged(state: JobState, reason: str | None, samples: int, note: str | None, as_of: str) -> None:

@@ -210,6 +210,12 @@ def test_a_report_is_not_confirmed_while_gm_still_stands_at_its_waiting_conditio
     assert history.when(gm(rewritten, TRAIN_WAITING)).state.unconfirmed == history.state.unconfirmed
 
 
+def test_a_list_written_anew_confirms_no_result_for_its_conditions_may_be_old():
+    history = given(gm(TRAIN_WAITING, TRAIN_RUNNING), reported("train", "completed"))
+    rewritten = condition("Deploy", "Completed", "t0")
+    assert len(history.when(gm(rewritten, TRAIN_COMPLETED, EVAL_WAITING)).state.unconfirmed) == 1
+
+
 def test_a_report_is_confirmed_by_its_version():
     history = given(gm(TRAIN_WAITING), arrive(10), written())
     (unconfirmed,) = history.state.unconfirmed
