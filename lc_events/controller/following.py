@@ -39,7 +39,7 @@ class _Followed:
     follower: Follower
     url: str
     format: str
-    folder: Path
+    path: Path
     is_busy: bool = False
     again: bool = False
     ended: bool = False
@@ -47,7 +47,7 @@ class _Followed:
 
 
 class Following:
-    """Looks at datasets when their folder changed, and every `period` seconds; one look or reread of each at a time.
+    """Looks at datasets when their file changed, and every `period` seconds; one look or reread of each at a time.
 
     A look's records are in the spool, synced, before the commit that holds `DatasetObserved` and the `SamplesArrived`
     of all its jobs; the next look waits for that commit.
@@ -93,10 +93,10 @@ class Following:
         spool = followed.spool if followed is not None else Spool(self._spool_folder(dataset))
         return spool.read(first, last)
 
-    def noticed(self, folder: Path) -> None:
-        """Something changed in a folder; any thread."""
+    def noticed(self, path: Path) -> None:
+        """A file changed; any thread."""
         for followed in list(self._followed.values()):
-            if followed.folder == folder:
+            if followed.path == path:
                 self._request(followed)
 
     def consider(self, states: Iterable[State]) -> None:
@@ -139,9 +139,9 @@ class Following:
         follower = Follower(
             path, url=state.url, format=state.format, mark=mark, spool=spool, partial_seconds=self._period
         )
-        followed = _Followed(state.stream, spool, follower, state.url, state.format, path.parent)
+        followed = _Followed(state.stream, spool, follower, state.url, state.format, path)
         self._followed[state.stream] = followed
-        self._watch(path.parent)
+        self._watch(path)
         self._request(followed)
 
     def _committed_length(self, state: DatasetState) -> int:
@@ -152,8 +152,8 @@ class Following:
     def _end(self, followed: _Followed) -> None:
         followed.ended = True
         del self._followed[followed.stream]
-        if not any(other.folder == followed.folder for other in self._followed.values()):
-            self._unwatch(followed.folder)
+        if not any(other.path == followed.path for other in self._followed.values()):
+            self._unwatch(followed.path)
 
     def _look_at_all(self) -> None:
         self._committer.later(self._period, self._look_at_all)
