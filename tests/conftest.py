@@ -23,12 +23,17 @@ def accidents(request: pytest.FixtureRequest) -> random.Random:
     return random.Random(seed)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if minutes := config.getoption("--minutes"):
+        for item in items:
+            if "minutes" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.timeout(minutes * 60 + 300))
+
+
 @pytest.fixture
 def minutes(request: pytest.FixtureRequest) -> float:
     """How long a test of accidents runs, 0 for shortly."""
     found: float = request.config.getoption("--minutes")
-    if found:
-        request.node.add_marker(pytest.mark.timeout(found * 60 + 300))
     return found
 
 

@@ -16,7 +16,13 @@ family = typer.Typer()
 
 @family.command()
 @with_settings(LC)
-def run(flags: Flags) -> None:
+def run(
+    flags: Flags,
+    *,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Run even if another controller answers for this node: it gives way.")
+    ] = False,
+) -> None:
     """Run the local controller of this node, until SIGTERM or Ctrl-C."""
     from lc_events.logs import configure_logging
     from lc_events.settings.programs import LcSettings
@@ -26,7 +32,7 @@ def run(flags: Flags) -> None:
 
     from lc_events.controller.bootstrap import LocalController
 
-    controller = LocalController(settings)
+    controller = LocalController(settings, take_over=take_over)
     _stop_at_signals(controller.stop)
     controller.run()
 

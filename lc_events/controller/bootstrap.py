@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from eventsourcing.persistence import PersistenceError
@@ -23,6 +23,7 @@ from lc_events.controller.known import Recent
 from lc_events.controller.latest import LatestValues
 from lc_events.controller.lock import FolderLock
 from lc_events.controller.outbox import Outbox
+from lc_events.controller.presence import Presence, complaints
 from lc_events.controller.publications import Publications
 from lc_events.controller.quarantine import Quarantine
 from lc_events.controller.rate import Rate
@@ -35,7 +36,7 @@ from lc_events.controller.vault import Vault
 from lc_events.controller.world import State, World
 from lc_events.datasets.watch import FolderWatcher
 from lc_events.domain.events import LC_EVENTS, Registry
-from lc_events.errors import RefusedError, StoreError
+from lc_events.errors import BrokerError, RefusedError, StoreError
 from lc_events.faults import reach
 from lc_events.logs import set_mask
 from lc_events.messages.json import dumps
@@ -58,8 +59,12 @@ _LAST_WORDS = 5.0
 class LocalController:
     """One node's local controller. ConflictError if its state folder is in use, StoreError if its store is damaged."""
 
-    def __init__(self, settings: LcSettings, clock: Clock | None = None) -> None:
+    def __init__(self, settings: LcSettings, clock: Clock | None = None, *, take_over: bool = False) -> None:
         self._settings = settings
+        self._take_over = take_over
+        self._taken: BrokerError | None = None
+        self._complaints: list[tuple[str, str]] = []
+        self._presence: Presence | None = None
         self._clock = clock = clock or clock_of_environment()
         self._stopped = threading.Event()
         self._session = ""
@@ -142,12 +147,17 @@ class LocalController:
         self._client: MqttClient
 
     def run(self) -> None:
-        """Run until `stop` is called from a signal handler or another thread; then finish what is begun."""
+        """Run until `stop` is called from a signal handler or another thread; then finish what is begun.
+
+        BrokerError once another controller answers for this node.
+        """
         self._start()
         try:
             self._stopped.wait()
         finally:
             self._stop()
+        if self._taken is not None:
+            raise self._taken
 
     def stop(self) -> None:
         """Ask `run` to end."""
@@ -191,16 +201,36 @@ class LocalController:
         self._lock.release()
 
     def _made_client(self) -> MqttClient:
-        """The client, once an internal broker has its port and password."""
+        """The client, once an internal broker has its port and password; nobody else can be on that one."""
         settings = self._settings
+        if self._broker is None:
+            self._presence = Presence(
+                settings.mqtt,
+                topics=self._topics,
+                node=settings.node,
+                take_over=self._take_over,
+                is_taken=self._give_way,
+                first_seen=self._compare_heads,
+            )
         return MqttClient(
             settings.mqtt if self._broker is None else self._broker.settings(settings.client_id),
+            may_connect=None if self._presence is None else self._presence.may_connect,
             subscriptions=self._topics.lc_subscriptions(settings.node),
             will=self._will,
             on_message=self._received,
             on_connected=self._connected,
             on_published=self._outbox.published,
         )
+
+    def _give_way(self, error: BrokerError) -> None:
+        self._taken = error
+        self.stop()
+
+    def _compare_heads(self, retained: Mapping[str, bytes]) -> None:
+        """A store that was restored from a copy, or is new, lacks what others have seen; we say so and go on."""
+        self._complaints = complaints(retained, topics=self._topics, journal=self._journal)
+        for _, words in self._complaints:
+            _log.error("%s; it goes on from what it has", words)
 
     def _all_states(self) -> Iterable[State]:
         return [*self._world.jobs(), *self._world.datasets()]
@@ -237,8 +267,8 @@ class LocalController:
         except RefusedError:
             return None
 
-    def _noticed(self, folder: Path) -> None:
-        self._following.noticed(folder)
+    def _noticed(self, path: Path) -> None:
+        self._following.noticed(path)
 
     def _publish(self, publication: Publication) -> int:
         return self._client.publish(publication)
@@ -248,8 +278,22 @@ class LocalController:
         reach("message-acknowledged")
 
     def _connected(self, _connected: Connected) -> None:
+        if self._presence is not None:
+            self._presence.is_ours(self._session)
         self._outbox.connected(self._status("online"))
         self._repeats.connected()
+        said, self._complaints = self._complaints, []
+        for topic, words in said:
+            self._desk.refusals.report(
+                {
+                    "code": "history",
+                    "error": words,
+                    "topic": topic,
+                    "id": None,
+                    "quarantine": None,
+                    "time": stamp(self._clock.now()),
+                }
+            )
 
     def _will(self) -> Publication:
         """The will of the next connection; its session id is that of the birth that follows."""

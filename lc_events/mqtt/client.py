@@ -27,6 +27,7 @@ __all__ = ["DISCONNECTED", "Connected", "MqttClient", "Publication", "Received"]
 _log = logging.getLogger("lc_events.mqtt")
 
 _STABLE_SECONDS = 10.0
+_NOT_TRIED = Ended(connected=False, failure=None, older_protocol=False)
 
 
 class MqttClient:
@@ -35,7 +36,8 @@ class MqttClient:
     The callbacks run on that thread, one at a time, outside all locks; one that raises is logged. `on_message` must
     see to it that `ack` is called once the message is safe: with QoS 1 the broker sends at most `receive_maximum`
     before that. A message whose `on_message` raised stays unacknowledged and comes again with the next connection.
-    `will` may be a function, called before each connection, for a will that names it. With `clean` there is no session:
+    `will` may be a function, called before each connection, for a will that names it; `may_connect` is asked before
+    each, and what it refuses is tried again later. With `clean` there is no session:
     what comes while we are away is lost. All subscriptions are made anew with each connection, so retained messages
     come again too.
     """
@@ -49,6 +51,7 @@ class MqttClient:
         on_message: Callable[[Received], None],
         on_connected: Callable[[Connected], None] | None = None,
         on_published: Callable[[int, str | None], None] | None = None,
+        may_connect: Callable[[], bool] | None = None,
         clean: bool = False,
         session_expiry_seconds: int = 7 * 24 * 3600,
         receive_maximum: int = 500,
@@ -79,6 +82,7 @@ class MqttClient:
         self._on_message = on_message
         self._on_connected = on_connected
         self._on_published = on_published
+        self._may_connect = may_connect
         self._first_pause, self._longest_pause = reconnect_seconds
         self._tickets = itertools.count(1)
         self._thread = threading.Thread(target=self._run, name=f"mqtt-{self._client_id}", daemon=True)
@@ -124,7 +128,9 @@ class MqttClient:
             )
             if self._refused:
                 refusals = "; ".join(f"{each}: {reason}" for each, reason in self._refused.items())
-                raise BrokerError(f"the broker at {self.settings.display_url} denies subscriptions: {refusals}")
+                raise BrokerError(
+                    f"the broker at {self.settings.display_url} denies subscriptions: {refusals}", code="denied"
+                )
             if not self._subscribed:
                 words = self._failure.words if self._failure else f"no answer within {timeout:g} s"
                 raise BrokerError(f"no connection to {self.settings.display_url}: {words}")
@@ -208,7 +214,7 @@ class MqttClient:
         pause = self._first_pause
         while not self._stopping.is_set():
             began = time.monotonic()
-            ended = self._connect_once()
+            ended = self._connect_once() if self._is_allowed() else _NOT_TRIED
             if self._stopping.is_set():
                 break
             if ended.connected and time.monotonic() - began > _STABLE_SECONDS:
@@ -217,9 +223,18 @@ class MqttClient:
             self._stopping.wait(pause * random.uniform(0.5, 1.0))  # noqa: S311
             pause = min(pause * 2, self._longest_pause)
 
+    def _is_allowed(self) -> bool:
+        if self._may_connect is None:
+            return True
+        try:
+            return self._may_connect() and not self._stopping.is_set()
+        except Exception:  # noqa: BLE001 (the thread must live)
+            _log.exception("may_connect failed")
+            return True
+
     def _connect_once(self) -> Ended:
         """One connection; a second one with 3.1.1 if the broker seems to know nothing newer."""
-        ended = Ended(connected=False, failure=None, older_protocol=False)
+        ended = _NOT_TRIED
         listener = Listener(self._note_connected, self._note_subscribed, self._note_received, self._note_published)
         for protocol in (MQTT_5, MQTT_3_1_1):
             try:

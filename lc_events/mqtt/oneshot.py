@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import queue
+import secrets
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lc_events.errors import BrokerError
 from lc_events.mqtt.client import MqttClient
+from lc_events.mqtt.packets import Publication
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from lc_events.mqtt.packets import Publication, Received
+    from lc_events.mqtt.packets import Received
     from lc_events.mqtt.settings import MqttSettings
 
 __all__ = ["request", "retained"]
 
 
 def retained(
-    settings: MqttSettings, topic_filter: str, *, quiet_seconds: float = 0.3, timeout: float = 10.0
+    settings: MqttSettings,
+    *topic_filters: str,
+    marker: str | None = None,
+    quiet_seconds: float = 0.3,
+    timeout: float = 10.0,
 ) -> dict[str, bytes]:
-    """Return the retained messages of a filter by topic, once none came for `quiet_seconds`; BrokerError in words.
+    """Return the retained messages of some filters by topic, once none came for `quiet_seconds`; BrokerError in words.
 
     MQTT has no end mark for them; `timeout` bounds connecting and collecting each. The client id is a throw-away one.
+    With `marker`, a topic that we may hear and say, a message of our own is the mark: the broker sends it after them.
     """
     found: dict[str, bytes] = {}
     arrived: queue.Queue[Received] = queue.Queue()
-    with _client(settings, topic_filter, arrived) as client:
+    filters = topic_filters if marker is None else (*topic_filters, marker)
+    token = secrets.token_hex(8).encode()
+    with _client(settings, filters, arrived) as client:
         client.wait_connected(timeout)
+        if marker is not None:
+            client.publish(Publication(marker, token))
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             try:
@@ -37,6 +48,8 @@ def retained(
             except queue.Empty:
                 return found
             client.ack(received)
+            if received.topic == marker and received.payload == token:
+                return found
             if received.retain and received.payload:
                 found[received.topic] = received.payload
     return found
@@ -55,7 +68,7 @@ def request(
     `timeout` seconds bound connecting and waiting each. Retained messages are no answers.
     """
     arrived: queue.Queue[Received] = queue.Queue()
-    with _client(settings, answers, arrived) as client:
+    with _client(settings, [answers], arrived) as client:
         client.wait_connected(timeout)
         deadline = time.monotonic() + timeout
         client.publish_and_wait(publication, timeout)
@@ -69,7 +82,5 @@ def request(
                 return received
 
 
-def _client(settings: MqttSettings, topic_filter: str, arrived: queue.Queue[Received]) -> MqttClient:
-    return MqttClient(
-        replace(settings, client_id=None), subscriptions=[topic_filter], on_message=arrived.put, clean=True
-    )
+def _client(settings: MqttSettings, filters: Sequence[str], arrived: queue.Queue[Received]) -> MqttClient:
+    return MqttClient(replace(settings, client_id=None), subscriptions=filters, on_message=arrived.put, clean=True)

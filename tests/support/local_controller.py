@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -72,14 +73,14 @@ class ControllerProcess:
         """Whether the process is there."""
         return self._process is not None and self._process.poll() is None
 
-    def start(self, *, wait: bool = True, **settings: object) -> None:
-        """Start, and wait until it says that it is online; `settings` are for this start only."""
+    def start(self, *, wait: bool = True, arguments: Sequence[str] = (), **settings: object) -> None:
+        """Start, and wait until it says that it is online; `arguments` and `settings` are for this start only."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("LC_") and k != "NODENAME"}
         given = self._settings | settings
         environment |= {f"LC_{name.upper()}": str(value) for name, value in given.items() if value is not None}
         self._births = len(self.births())
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(RUN, stdout=log, stderr=log, env=environment)
+            self._process = subprocess.Popen([*RUN, *arguments], stdout=log, stderr=log, env=environment)
         if wait:
             self.wait_online()
 
@@ -95,6 +96,21 @@ class ControllerProcess:
         """Wait until it ends by itself and return the exit code."""
         assert self._process is not None
         return self._process.wait(20)
+
+    def exit_code(self) -> int:
+        """Start something that is to end by itself, and return its exit code."""
+        self.start(wait=False)
+        return self.wait_for_exit()
+
+    def wait_for_exit(self) -> int:
+        """Wait until it ended by itself, and return its exit code."""
+        process, self._process = self._process, None
+        assert process is not None
+        try:
+            return process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise AssertionError(self.log) from None
 
     def stop(self) -> int:
         """End with SIGTERM and return the exit code."""
