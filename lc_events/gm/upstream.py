@@ -39,6 +39,7 @@ class Upstream:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._sessions: dict[str, str] = {}
+        self._shown: dict[tuple[str, Stream], tuple[str, int | None]] = {}
         self._strangers: set[tuple[str, Stream]] = set()
 
     def report(self, topic: ParsedTopic, received: Received) -> None:
@@ -51,7 +52,8 @@ class Upstream:
         if changes.of(stream).version == 0:
             self._note_stranger(topic.node, stream)
             return
-        identity = identify(stream, upward.id, upward.content, dup=received.dup)
+        # by node: an id that one node uses must not keep out another's report
+        identity = identify(f"{topic.node}/{stream}", upward.id, upward.content, dup=received.dup)
         if identity.has_id:
             is_repeat = self._desk.ledger.is_known(identity.scope, identity.key)
         else:
@@ -98,7 +100,7 @@ class Upstream:
         if delivery.operation == "delete":
             shows = 0 if received.payload else delivery.version
         else:
-            shows = self._shown_version(stream, received.payload) if received.payload else 0
+            shows = self._shown_version(topic.node, stream, received.payload) if received.payload else 0
         if shows is None:
             return
         if shows < delivery.version:
@@ -110,11 +112,17 @@ class Upstream:
             self._desk.commit(changes)
         self._desk.outbox.close(changes.of(stream), topic.node)
 
-    def _shown_version(self, stream: Stream, payload: bytes) -> int | None:
+    def _shown_version(self, node: str, stream: Stream, payload: bytes) -> int | None:
         """Which event of ours caused the newest message that a state names; None if it names none of ours."""
         named = loads_object(payload).get("gm_message")
-        read = self._desk.ledger.read_id(named) if isinstance(named, str) else None
-        return read[1] if read is not None and read[0] == stream else None
+        if not isinstance(named, str):
+            return None
+        last, version = self._shown.get((node, stream), ("", None))
+        if named != last:  # states come with every change at the node, the id in them rarely changes
+            read = self._desk.ledger.read_id(named)
+            version = read[1] if read is not None and read[0] == stream else None
+            self._shown[node, stream] = (named, version)
+        return version
 
     def refusal(self, topic: ParsedTopic, received: Received) -> None:
         """Note that a node refused one of our messages; it is not repeated."""

@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from lc_events.application.journal import Journal
-from lc_events.errors import NotFoundError
+from lc_events.errors import RefusedError
 from lc_events.gm.dataset import GmDataset
-from lc_events.gm.events import ResourceApplied
 from lc_events.gm.job import GmJob, Order
-from lc_events.gm.ledger import State, fold_stream
-from lc_events.messages.json import Json, JsonObject
-from lc_events.messages.names import JOB_KIND, stream_id
+from lc_events.messages.json import Json, JsonObject, loads_object
 
-__all__ = ["dataset_view", "gm_jobs", "gm_show", "is_gm_store", "job_view"]
+__all__ = ["CONDITION_TITLES", "condition_rows", "dataset_view", "job_view", "waits_for"]
 
+State = GmJob | GmDataset
 
-def is_gm_store(journal: Journal) -> bool:
-    """Whether a store is a global manager's, by the event that each of its streams begins with; an empty one is not."""
-    rows = journal.rows.rows(limit=1)
-    return bool(rows) and rows[0].name == ResourceApplied.__name__
-
-
-def gm_jobs(journal: Journal) -> list[JsonObject]:
-    """All jobs, deleted ones too, by namespace and name; each as `gm_show` gives it."""
-    streams = [stream for stream in journal.rows.streams() if stream.split("/")[1] == JOB_KIND]
-    return [_job_view_of(journal, stream) for stream in streams]
-
-
-def gm_show(journal: Journal, namespace: str, name: str) -> JsonObject:
-    """One job; NotFoundError if it was never applied."""
-    return _job_view_of(journal, stream_id(namespace, JOB_KIND, name))
-
-
-def _job_view_of(journal: Journal, stream: str) -> JsonObject:
-    state = fold_stream(stream, journal.stream(stream))
-    if not isinstance(state, GmJob) or not state.version:
-        namespace, _, name = stream.split("/")
-        raise NotFoundError(f"job {namespace}/{name} was never applied to this global manager")
-    return job_view(state)
+CONDITION_TITLES = ("TIME", "STAGE", "TYPE", "WHAT")
 
 
 def job_view(job: GmJob) -> JsonObject:
@@ -56,6 +31,7 @@ def job_view(job: GmJob) -> JsonObject:
         "type": job.type,
         "round": job.round,
         "dataset": job.dataset_name,
+        "waits_for": waits_for(job),
         "conditions": list(job.conditions),
         "conditions_count": job.conditions_count,
         "nodes": _nodes(job),
@@ -85,6 +61,53 @@ def dataset_view(dataset: GmDataset) -> JsonObject:
     }
 
 
+def waits_for(job: GmJob) -> str | None:
+    """Whom a job waits for, in words; None for a deleted one."""
+    if not job.is_live:
+        return None
+    if job.home is None:
+        return f"dataset {job.namespace}/{job.dataset_name}, which was not applied yet"
+    if job.type == "Waiting":
+        delivery = job.deliveries.get(job.home)
+        if delivery is not None and delivery.refusal is not None:
+            return f"another manifest: node {job.home} refused this one: {delivery.refusal.error}"
+        if delivery is not None and not delivery.settled:
+            return f"the local controller of {job.home}, which has not shown yet that it knows"
+        return f"the local controller of {job.home}"
+    if job.order is not None and not job.order.answered:
+        return f"the agent of {job.order.node}, which has not answered its work order yet"
+    worker = "a worker" if job.order is None else job.order.worker
+    return f"{worker} on {job.worker_nodes.get(str(job.stage), job.home)}"
+
+
+def condition_rows(view: JsonObject) -> list[tuple[str, str, str, str]]:
+    """The conditions of a job's view as lines of a table under CONDITION_TITLES."""
+    conditions = view["conditions"]
+    entries = [c for c in conditions if isinstance(c, dict)] if isinstance(conditions, list) else []
+    return [(str(c["lastTransitionTime"]), str(c["stage"]), str(c["type"]), _what(c)) for c in entries]
+
+
+def _what(entry: JsonObject) -> str:
+    """What came with a condition: an error, the models made, or the data to work on."""
+    data = entry.get("data")
+    if not isinstance(data, str):
+        return str(entry.get("message", ""))
+    try:
+        parts = loads_object(data)
+    except RefusedError:
+        return ""
+    given, output = (parts.get(name) for name in ("input", "output"))
+    if isinstance(output, dict):
+        return _urls(output)
+    return (str(given.get("dataURL", "")) or _urls(given)) if isinstance(given, dict) else ""
+
+
+def _urls(part: JsonObject) -> str:
+    models = part.get("models")
+    named: Sequence[Json] = models if isinstance(models, list) else []
+    return ", ".join(str(model.get("url")) for model in named if isinstance(model, dict))
+
+
 def _nodes(state: State) -> JsonObject:
     """By node: the newest message to it, and whether it has it."""
     return {
@@ -105,7 +128,10 @@ def _unconfirmed(state: State) -> list[Json]:
         if not delivery.settled
     ]
     orders = _open_orders(state) if isinstance(state, GmJob) else ()
-    return [*messages, *({"what": what, "node": order.node, "id": order.id} for what, order in orders)]
+    return [
+        *messages,
+        *({"what": what, "node": order.node, "id": order.id, "time": order.time} for what, order in orders),
+    ]
 
 
 def _open_orders(job: GmJob) -> Iterator[tuple[str, Order]]:

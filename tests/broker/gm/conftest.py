@@ -20,8 +20,10 @@ from lc_events.application.journal import open_journal
 from lc_events.gm.client import apply_resource, delete_resource
 from lc_events.gm.events import GM_EVENTS
 from lc_events.gm.global_manager import GlobalManager
+from lc_events.gm.job import GmJob
+from lc_events.gm.ledger import fold_stream
 from lc_events.gm.outbox import Pauses
-from lc_events.gm.views import gm_show
+from lc_events.gm.views import job_view
 from lc_events.messages.json import JsonObject
 from lc_events.mqtt.settings import MqttSettings
 from lc_events.mqtt.topics import Topics
@@ -115,7 +117,10 @@ class Cloud:
         """What `show` says of a job, from the store beside the running program."""
         journal = open_journal(self.folder / "events.db", GM_EVENTS)
         try:
-            return json.loads(json.dumps(gm_show(journal, "default", name)))
+            stream = f"default/lifelonglearningjob/{name}"
+            job = fold_stream(stream, journal.stream(stream))
+            assert isinstance(job, GmJob)
+            return json.loads(json.dumps(job_view(job)))
         finally:
             journal.close()
 

@@ -63,8 +63,9 @@ def test_applying_the_same_again_is_unchanged_but_tells_the_node_again(cloud, ed
     cloud.start()
     cloud.apply(dataset)
     cloud.apply(job_manifest())
+    first = edge1.told("Train/Waiting")
     assert cloud.apply(job_manifest())["result"] == "unchanged"
-    first, second = edge1.told("Train/Waiting"), edge1.told("Train/Waiting", count=2)
+    second = edge1.told("Train/Waiting", count=2)
     assert first.json["id"] != second.json["id"]
     assert first.json["content"] == second.json["content"]
 
@@ -155,6 +156,7 @@ def test_new_secrets_replace_the_old_ones(cloud, edge1, dataset) -> None:
     cloud.start()
     cloud.apply(dataset)
     cloud.apply(job_manifest(metadata={"annotations": {"sedna.io/credential": "old"}}))
+    edge1.told("Train/Waiting")
     assert cloud.apply(job_manifest(metadata={"annotations": {"sedna.io/credential": "new"}}))["result"] == "unchanged"
     newest = edge1.told("Train/Waiting", count=2)
     assert newest.json["content"]["metadata"]["annotations"]["sedna.io/credential"] == "new"

@@ -109,15 +109,21 @@ def test_kills_at_random_moments_lose_nothing_and_do_nothing_twice(cloud, edge1,
             cloud.start_process()
         edge1.confirmed(report)
 
+    def ordered(stage: str) -> dict[str, object]:
+        """What the agent knows once the stage's order has reached it."""
+        order = next(work["id"] for work in cloud.show()["work"] if work["stage"] == stage and not work["answered"])
+        cloud.tap.wait_for(lambda m: m in edge1.orders() and m.json["id"] == order, 15)
+        return {"order": order, "round": round_}
+
     for round_ in (1, 2):
         said(controller_says("Train", "Ready", train_input(round_)))
-        owner = {"order": next(work["id"] for work in cloud.show()["work"] if work["stage"] == "Train")}
+        owner = ordered("Train")
         said(worker_says("train", "running", owner_info=owner))
         said(worker_says("train", "completed", [model("train", round_)], owner))
         said(controller_says("Eval", "Ready", eval_input(round_)))
-        said(worker_says("eval", "completed", [model("eval", round_)]))
+        said(worker_says("eval", "completed", [model("eval", round_)], ordered("Eval")))
         said(controller_says("Deploy", "Ready", {"models": [model("eval", round_)]}))
-        said(worker_says("deploy", "running"))
+        said(worker_says("deploy", "running", owner_info=ordered("Deploy")))
 
     shown = cloud.show()
     round_moves = [

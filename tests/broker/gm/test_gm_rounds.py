@@ -157,3 +157,13 @@ def test_nonsense_harms_nobody(cloud, edge1, dataset) -> None:
     )
     edge1.report(controller_says("Train", "Ready", train_input()))
     assert cloud.show()["type"] == "Starting"
+
+
+def test_a_node_cannot_keep_out_anothers_report_by_using_its_id_first(cloud, edge1, edge2, dataset) -> None:
+    cloud.start()
+    cloud.apply(dataset)
+    cloud.apply(job_manifest())
+    taken = edge2.report(controller_says("Train", "Ready", train_input()))
+    assert cloud.show()["type"] == "Waiting"
+    edge1.report(controller_says("Train", "Ready", train_input()), taken)
+    assert cloud.show()["type"] == "Starting"
