@@ -52,14 +52,22 @@ class LatestValues:
         return max(0.0, min(self._changed.values()) - now) if self._changed else None
 
     def take_due(self, now: float) -> Iterator[Publication]:
-        """The publications that are due; one that equals what was published last on its topic is left out."""
+        """The publications that are due; one that equals what was published last on its topic is left out.
+
+        Where the store cannot be read, the resource stays due.
+        """
         for stream, due in list(self._changed.items()):
             if due <= now:
                 self._changed.pop(stream, None)
                 self._published[stream] = now
+                try:
+                    values = list(self._values(stream))
+                except Exception:
+                    self.changed(stream)
+                    raise
                 is_forced = stream in self._forced
                 self._forced.discard(stream)
-                for publication in self._values(stream):
+                for publication in values:
                     if is_forced or self._payloads.get(publication.topic) != publication.payload:
                         self._payloads[publication.topic] = publication.payload
                         yield publication
@@ -78,7 +86,7 @@ class LatestValues:
                 self._topics.state_model(self._node, namespace, name), None if job is None else job.model
             )
             if isinstance(state, JobState):
-                head = self._journal.head(stream)
+                (head,) = self._journal.rows.rows(stream=stream, gt=state.version - 1, lte=state.version)
                 value = {"version": head.version, "hash": head.hash, "time": state.updated}
                 yield self._retained(self._topics.state_head(self._node, namespace, name), value)
         else:

@@ -197,10 +197,13 @@ class Outbox:
         """Now for latest values: when we stop, all of them are due."""
         return float("inf") if self._stopping else self._clock.monotonic()
 
-    def _send(self, publication: Publication, notification_id: int | None = None) -> None:
+    def _send(
+        self, publication: Publication, notification_id: int | None = None, connection: int | None = None
+    ) -> None:
+        """Send when the window has room; BrokerError if there is no connection, or another than the one meant."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._in_flight) < _WINDOW or not self._connected)
-            if not self._connected:
+            if not self._connected or connection not in (None, self._connection):
                 raise BrokerError("the connection is gone", code="not_connected")
             try:
                 ticket = self._publish(publication)
@@ -261,10 +264,10 @@ class Outbox:
                 self._cursor = rows[-1].notification_id
             for row, publication in first:
                 self._note_sent(row)
-                self._send(publication, row.notification_id)
+                self._send(publication, row.notification_id, connection)
                 reach("report-sent" if "/up/" in publication.topic else "done-sent")
             for row, publication in events:
-                self._send(publication, row.notification_id)
+                self._send(publication, row.notification_id, connection)
                 reach("event-sent")
 
     def _urgent(self, row: StoredRow) -> list[Publication]:

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import itertools
+import threading
+from pathlib import Path
+
+import orjson
+import pytest
+from eventsourcing.persistence import OperationalError
+from support.given import arrive, given, gm, ticked, written
+from support.sedna import condition
+from support.waiting import eventually
+
+from lc_events.application.journal import Journal, open_journal
+from lc_events.application.recorder import ChainedRecorder
+from lc_events.controller.clock import SystemClock
+from lc_events.controller.latest import LatestValues
+from lc_events.controller.outbox import Outbox
+from lc_events.controller.publications import Publications
+from lc_events.controller.world import World
+from lc_events.domain.events import LC_EVENTS, Registry
+from lc_events.mqtt.packets import DISCONNECTED, Publication
+from lc_events.mqtt.topics import Topics
+
+BIRTH = Publication("sedna/state/edge1/status", b"{}", retain=True)
+HISTORY = given(gm(condition("Train", "Waiting")), *[ticked()] * 5, arrive(10), written())
+
+
+class Broker:
+    """Takes publications, and confirms them when it is told to."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[int, Publication]] = []
+        self._tickets = itertools.count(1)
+        self._confirmed = 0
+
+    def publish(self, publication: Publication) -> int:
+        ticket = next(self._tickets)
+        self.taken.append((ticket, publication))
+        return ticket
+
+    def confirm(self, outbox: Outbox, error: str | None = None) -> None:
+        while self._confirmed < len(self.taken):
+            outbox.published(self.taken[self._confirmed][0], error)
+            self._confirmed += 1
+
+
+@pytest.fixture
+def journal(tmp_path: Path):
+    with open_journal(tmp_path / "events.db", Registry(LC_EVENTS), write=True) as opened:
+        opened.record(HISTORY.events)
+        yield opened
+
+
+def outbox_of(
+    journal: Journal, broker: Broker, positions: list[int], latest_from: Journal | FailingOnce | None = None
+) -> Outbox:
+    topics = Topics()
+    return Outbox(
+        journal=journal,
+        publications=Publications("edge1", topics),
+        latest=LatestValues(world=World.load(journal), journal=latest_from or journal, topics=topics, node="edge1"),
+        clock=SystemClock(),
+        publish=broker.publish,
+        note_position=lambda _, position: positions.append(position),
+    )
+
+
+def test_the_position_follows_what_the_broker_confirmed(journal):
+    broker, positions = Broker(), []
+    outbox = outbox_of(journal, broker, positions)
+    outbox.start()
+    outbox.connected(BIRTH)
+    eventually(lambda: len(broker.taken) >= 1 + len(HISTORY.events) + 1 + 3)
+    assert positions == []
+    broker.confirm(outbox)
+    outbox.stop(5)
+    assert positions[-1] == outbox.position == len(HISTORY.events)
+
+
+@pytest.mark.parametrize("lost_at", range(1, 11))
+def test_a_new_connection_amid_a_chunk_begins_anew_and_confirms_all(journal, lost_at, caplog, monkeypatch):
+    broker, positions = Broker(), []
+    outbox = outbox_of(journal, broker, positions)
+    sent, reconnected = itertools.count(1), threading.Event()
+
+    def reconnect(_step: str) -> None:
+        if next(sent) == lost_at:
+            broker.confirm(outbox, DISCONNECTED)
+            outbox.connected(BIRTH)
+            reconnected.set()
+
+    monkeypatch.setattr("lc_events.controller.outbox.reach", reconnect)
+    outbox.start()
+    outbox.connected(BIRTH)
+    assert reconnected.wait(10)
+    eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
+    outbox.stop(5)
+    births = [number for number, (_, publication) in enumerate(broker.taken) if publication == BIRTH]
+    again = [publication.topic for _, publication in broker.taken[births[-1] :]]
+    assert again.count("sedna/events/edge1/jobs/default/job1") == len(HISTORY.events)
+    assert again.count("sedna/up/edge1/lifelonglearningjob/default/job1") == 1
+    assert positions == sorted(positions)
+    assert caplog.records == []
+
+
+class FailingOnce:
+    """A store that cannot be read at the first try."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.failed = False
+
+    @property
+    def rows(self) -> ChainedRecorder:
+        if not self.failed:
+            self.failed = True
+            raise OperationalError("disk I/O error")
+        return self._journal.rows
+
+
+def test_latest_values_that_could_not_be_read_are_published_once_they_can(journal):
+    broker = Broker()
+    store = FailingOnce(journal)
+    outbox = outbox_of(journal, broker, [], latest_from=store)
+    outbox.start()
+    outbox.connected(BIRTH)
+
+    def head() -> list[Publication]:
+        broker.confirm(outbox)
+        return [publication for _, publication in broker.taken if "/heads/" in publication.topic]
+
+    found = eventually(head)
+    outbox.stop(5)
+    assert store.failed
+    assert orjson.loads(found[-1].payload)["version"] == len(HISTORY.events)
