@@ -55,6 +55,8 @@ class S3Storage:
         for chunk in source.chunks():
             digest.update(chunk)
         self._copy(source, target_url)
+        if self.open_object(source_url).stamp != source.stamp:  # not every server heeds CopySourceIfMatch
+            raise StorageError(f"{source_url}: was replaced while it was copied", code="changed")
         return WrittenFile(target_url, source.size, digest.hexdigest())
 
     def make_folder(self, url: str) -> None:
@@ -128,6 +130,14 @@ class S3Storage:
         bucket, key = bucket_and_key(url)
         with explained(f"delete {url}", self._server):
             self._client.delete_object(Bucket=bucket, Key=key)
+
+    def make_bucket(self, bucket: str) -> None:
+        """Make a bucket; one that we have already is no error."""
+        with explained(f"make bucket {bucket}", self._server):
+            try:
+                self._client.create_bucket(Bucket=bucket)
+            except (self._client.exceptions.BucketAlreadyOwnedByYou, self._client.exceptions.BucketAlreadyExists):
+                self._client.head_bucket(Bucket=bucket)
 
     def _upload(self, url: str, bucket: str, key: str, stream: _HashedStream) -> None:
         from boto3.s3.transfer import TransferConfig
