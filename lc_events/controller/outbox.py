@@ -245,30 +245,39 @@ class Outbox:
                 self._sent.popitem(last=False)
 
     def _send_log(self) -> None:
-        while True:
-            with self._changed:
-                self._has_news = False
-                cursor, connection = self._cursor, self._connection
-            rows = self._journal.rows.rows(gt=cursor, limit=_CHUNK)
-            if not rows:
-                return
-            first = [(row, publication) for row in rows for publication in self._urgent(row)]
-            events = [(row, publication) for row in rows for publication in self._told(row)]
-            with self._changed:
-                if connection != self._connection:
-                    continue
-                for row in rows:
-                    self._outstanding[row.notification_id] = 0
-                for row, _ in (*events, *first):
-                    self._outstanding[row.notification_id] += 1
-                self._cursor = rows[-1].notification_id
-            for row, publication in first:
-                self._note_sent(row)
-                self._send(publication, row.notification_id, connection)
-                reach("report-sent" if "/up/" in publication.topic else "done-sent")
-            for row, publication in events:
-                self._send(publication, row.notification_id, connection)
-                reach("event-sent")
+        with self._changed:
+            connection = self._connection
+        while self._send_chunk(connection):
+            pass
+
+    def _send_chunk(self, connection: int) -> bool:
+        """Send the next part of the log; False at its end, or when there is another connection to begin anew on."""
+        with self._changed:
+            if connection != self._connection:
+                return False
+            self._has_news = False
+            cursor = self._cursor
+        rows = self._journal.rows.rows(gt=cursor, limit=_CHUNK)
+        if not rows:
+            return False
+        first = [(row, publication) for row in rows for publication in self._urgent(row)]
+        events = [(row, publication) for row in rows for publication in self._told(row)]
+        with self._changed:
+            if connection != self._connection:
+                return False
+            for row in rows:
+                self._outstanding[row.notification_id] = 0
+            for row, _ in (*events, *first):
+                self._outstanding[row.notification_id] += 1
+            self._cursor = rows[-1].notification_id
+        for row, publication in first:
+            self._note_sent(row)
+            self._send(publication, row.notification_id, connection)
+            reach("report-sent" if "/up/" in publication.topic else "done-sent")
+        for row, publication in events:
+            self._send(publication, row.notification_id, connection)
+            reach("event-sent")
+        return True
 
     def _urgent(self, row: StoredRow) -> list[Publication]:
         """The report and the `done` that an event causes."""
