@@ -15,7 +15,7 @@ from lc_events.controller.committer import Committer
 from lc_events.controller.observations import Observed, Reread, Sighting, place_of
 from lc_events.controller.world import State, World, dataset_stream
 from lc_events.datasets.follower import Follower
-from lc_events.datasets.mark import Batch, Mark
+from lc_events.datasets.mark import Mark
 from lc_events.datasets.spool import Spool
 from lc_events.domain.dataset import DatasetState
 from lc_events.domain.decisions import Facts
@@ -28,6 +28,7 @@ __all__ = ["Following"]
 _log = logging.getLogger("lc_events.datasets")
 
 _THREADS = 2
+_TROUBLE_PAUSE = 5.0
 
 
 @dataclass
@@ -113,7 +114,7 @@ class Following:
             followed = self._followed.get(stream)
             if followed is None:
                 continue
-            if self._laggard(stream) is not None:
+            if self._laggard(stream) is not None or self._is_awaited(stream):
                 self._request(followed)
 
     def _spool_folder(self, stream: str) -> Path:
@@ -192,7 +193,7 @@ class Following:
                 work = Observed(self._sighting(followed), look)
         except StorageError as error:
             _log.warning("%s: %s", followed.stream, error)
-            self._finished(followed, self._period if error.code != "changed" else 0.0)
+            self._finished(followed, min(self._period, _TROUBLE_PAUSE) if error.code != "changed" else 0.0)
         except Exception:  # noqa: BLE001 - a defect must not end the pool's thread unseen
             _log.exception("%s: could not be looked at", followed.stream)
             self._finished(followed, self._period)
@@ -207,9 +208,14 @@ class Following:
             return None
         for job_stream in sorted(self._world.jobs_of(stream)):
             job = self._world.get(job_stream)
-            if isinstance(job, JobState) and place_of(job, dataset)[0] < dataset.records:
+            if isinstance(job, JobState) and not job.starts_at_end and place_of(job, dataset)[0] < dataset.records:
                 return job
         return None
+
+    def _is_awaited(self, stream: str) -> bool:
+        """Whether a job waits to be placed at the dataset's end, which a look finds."""
+        jobs = (self._world.get(job) for job in self._world.jobs_of(stream))
+        return any(isinstance(job, JobState) and job.starts_at_end for job in jobs)
 
     def _reread(self, followed: _Followed, job: JobState) -> Reread:
         dataset = self._world.dataset(followed.stream)
@@ -217,9 +223,6 @@ class Following:
             raise StorageError(f"{followed.url}: nothing was counted yet", code="changed")
         mark = Mark.from_json(dataset.mark)
         rows, offset = place_of(job, dataset)
-        if job.adopted_round and job.place is None:
-            batch = Batch((0, mark.rows), (0, mark.offset), None, mark.header, None)
-            return Reread(self._sighting(followed), job, dataset.epoch, batch, None)
         batch = followed.follower.reread(rows=rows, offset=offset, until=mark)
         return Reread(self._sighting(followed), job, dataset.epoch, batch, mark)
 

@@ -82,11 +82,21 @@ class Observed:
                 again_in = 0.0
             case Unreadable(code, error):
                 transaction.keep(unreadable_dataset(dataset, code=code, error=error, now=facts.now))
+        if isinstance(look, (Unchanged, Grew)) and again_in != 0:
+            self._place_adopted(transaction, facts)
         transaction.then(lambda: self._sighting.finished(again_in))
 
     def failed(self, _error: Exception) -> None:
         """Look again after a while."""
         self._sighting.finished(1.0)
+
+    def _place_adopted(self, transaction: Transaction, facts: Facts) -> None:
+        """The file's end is reached: a job that another controller began counts from here on."""
+        dataset = transaction.dataset(self._sighting.stream)
+        batch = Batch((0, dataset.records), (0, dataset.offset), None, None, None)
+        for job in transaction.jobs_of(self._sighting.stream):
+            if job.starts_at_end:
+                transaction.keep(add_samples(job, self._sighting.samples(dataset.epoch, batch), facts))
 
     def _repaired(self, transaction: Transaction, dataset: DatasetState, now: str) -> None:
         here, mark = (dataset.records, dataset.records), dataset.mark or {}
@@ -101,8 +111,8 @@ class Observed:
         )
         samples = self._sighting.samples(dataset.epoch, batch)
         for job in transaction.jobs_of(self._sighting.stream):
-            is_adopted = job.adopted_round and job.place is None
-            if place_of(job, dataset)[0] == batch.rows[0] and (batch.spooled is not None or is_adopted):
+            is_next = not job.starts_at_end and place_of(job, dataset)[0] == batch.rows[0]
+            if is_next and batch.spooled is not None:
                 transaction.keep(add_samples(job, samples, facts))
         transaction.then(lambda: self._sighting.follower.committed(mark))
 
@@ -110,7 +120,7 @@ class Observed:
 class Reread:
     """What a job that lagged gets, to be committed."""
 
-    def __init__(self, sighting: Sighting, job: JobState, epoch: int, batch: Batch, mark: Mark | None) -> None:
+    def __init__(self, sighting: Sighting, job: JobState, epoch: int, batch: Batch, mark: Mark) -> None:
         self._sighting = sighting
         self._job = job
         self._epoch = epoch
@@ -136,8 +146,7 @@ class Reread:
         if fits:
             samples = self._sighting.samples(self._epoch, self._batch)
             transaction.keep(add_samples(job, samples, self._sighting.facts()))
-            if (mark := self._mark) is not None:
-                transaction.then(lambda: self._sighting.follower.committed(mark))
+            transaction.then(lambda: self._sighting.follower.committed(self._mark))
         transaction.then(lambda: self._sighting.finished(0.0))
 
     def failed(self, _error: Exception) -> None:

@@ -166,12 +166,13 @@ def tick(state: JobState, facts: Facts, *, cause: str, as_of: str | None = None,
 def add_samples(state: JobState, samples: Samples, facts: Facts) -> _Decision:
     """Take a batch of records of the job's dataset: the first train, the others evaluate; then look at the trigger.
 
-    A job adopted from another controller counts from the present end, so its first batch only sets its place.
+    A job adopted from another controller counts from the present end: its first batch, all that is there, only sets
+    its place.
     """
     steps = Steps(state, facts.now, evolve)
     if not state.is_live:
         return steps.events, steps.state
-    skipped = bool(state.adopted_round) and state.place is None
+    skipped = state.starts_at_end
     spooled = None if skipped else samples.spooled
     count = 0 if spooled is None else spooled[1] - spooled[0]
     train = train_share(state.train_prob, state.split_seen, count)

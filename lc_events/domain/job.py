@@ -212,6 +212,11 @@ class JobState:
         return self.is_live and self.waiting is not None and self.report_of(self.waiting) is None
 
     @property
+    def starts_at_end(self) -> bool:
+        """Whether a job adopted from another controller still waits to be placed at its dataset's present end."""
+        return bool(self.adopted_round) and self.place is None
+
+    @property
     def source(self) -> Source | None:
         """Where the newest samples came from."""
         return self.sources[self.source_number] if self.sources else None
