@@ -23,6 +23,7 @@ from lc_events.gm.ledger import Ledger
 from lc_events.gm.operators import Operators
 from lc_events.gm.outbox import Outbox, Pauses
 from lc_events.gm.upstream import Upstream
+from lc_events.logs import set_mask
 from lc_events.mqtt.client import Connected, MqttClient, Received
 from lc_events.mqtt.settings import MqttSettings
 from lc_events.mqtt.topics import ParsedTopic, TopicKind, Topics
@@ -99,6 +100,8 @@ class GlobalManager:
 
     def _manage(self, ledger: Ledger) -> None:
         vault = Vault(self._state_dir / SECRETS)
+        vault.keep_only([*(state.stream for state in ledger.states() if state.is_live), *ledger.broken])
+        set_mask(vault.masked)
         self._ledger = ledger
         self._outbox = Outbox(
             ledger, self._topics, self._clock, publish=self._client.publish, secrets=vault.get, pauses=self._pauses
@@ -108,8 +111,6 @@ class GlobalManager:
         self._upstream, self._operators = Upstream(desk), Operators(desk)
         for state in ledger.states():
             self._outbox.consider(state)
-            if not state.is_live:
-                vault.drop(state.stream)
         self._client.start()
         try:
             while not self._stop_wanted.is_set():

@@ -74,17 +74,17 @@ class Ledger:
             raise IntegrityError(f"the event store {journal.path} is damaged: {complaint}; restore it from a backup")
         self._journal = journal
         self._states: dict[Stream, State] = {}
-        self._broken: set[Stream] = set()
+        self.broken: set[Stream] = set()
         for stream, rows in groupby(journal.rows.scan(), key=lambda row: row.stream):
             try:
                 self._states[stream] = fold_stream(stream, _linked(stream, rows, journal))
             except IntegrityError as error:
-                self._broken.add(stream)
+                self.broken.add(stream)
                 _log.error("%s is left alone: %s", stream, error)
 
     def get(self, stream: Stream) -> State | None:
         """The committed state of a stream; RefusedError `integrity` if its history cannot be read."""
-        if stream in self._broken:
+        if stream in self.broken:
             raise RefusedError(f"the history of {stream} cannot be read; see the log", code="integrity")
         return self._states.get(stream)
 

@@ -94,7 +94,7 @@ class Outbox:
     def reopen(self, state: State, node: str) -> None:
         """Say the newest message to a node again although it had it: the node went back to an older state."""
         if (state.stream, node) not in self._reopened:
-            _log.warning("%s: node %s went back behind what it had; it is told again", state.stream, node)
+            _log.warning("%s: node %s lost what it had of it; it is told again", state.stream, node)
             self._reopened.add((state.stream, node))
             self.consider(state)
 

@@ -25,6 +25,9 @@ __all__ = ["Upstream"]
 
 _MOST_STRANGERS = 1000
 
+_HISTORY = "history"
+"""The code under which an LC says that its store lacks what it once published."""
+
 _log = logging.getLogger("lc_events.gm")
 
 
@@ -128,6 +131,9 @@ class Upstream:
         """Note that a node refused one of our messages; it is not repeated."""
         data = loads_object(received.payload)
         named, code, error = (data.get(name) for name in ("id", "code", "error"))
+        if code == _HISTORY:
+            self._tell_again(topic.node)
+            return
         read = self._desk.ledger.read_id(named) if isinstance(named, str) else None
         if read is None:
             return
@@ -144,6 +150,14 @@ class Upstream:
         if changes.keep(refused):
             self._desk.commit(changes)
             _log.warning("%s: node %s refused it: %s", stream, topic.node, str(error)[:1000])
+
+    def _tell_again(self, node: str) -> None:
+        """An LC found that its store is a new or an older one: it may have lost anything."""
+        for state in self._desk.ledger.states():
+            delivery = state.deliveries.get(node)
+            if delivery is not None and delivery.operation == "insert" and delivery.refusal is None:
+                self._desk.outbox.reopen(state, node)
+        self._desk.outbox.node_is_back(node)
 
     def birth(self, topic: ParsedTopic, received: Received) -> None:
         """An LC that came back is told at once what it has not shown."""

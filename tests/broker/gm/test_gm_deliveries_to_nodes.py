@@ -71,6 +71,21 @@ def test_a_node_that_went_back_behind_what_it_had_is_told_again(cloud, edge1, da
     assert len(edge1.messages()) > count
 
 
+def test_a_node_whose_store_is_new_is_told_everything_again(cloud, edge1, dataset) -> None:
+    cloud.start(first=300.0)
+    cloud.apply(dataset)
+    cloud.apply(job_manifest())
+    first, dataset_topic = edge1.told("Train/Waiting"), cloud.topics.down("edge1", "dataset", "default", "ds")
+    edge1.shows(first)
+    edge1.shows(cloud.tap.wait_for_topic(dataset_topic), "ds", kind="datasets")
+    eventually(lambda: not cloud.show()["unconfirmed"])
+    head = f"{cloud.root}/state/edge1/heads/default/job1"
+    complaint = {"code": "history", "error": "the broker has seen version 9", "topic": head, "id": None}
+    cloud.tap.publish(f"{cloud.root}/errors/edge1", complaint)
+    assert edge1.told("Train/Waiting", count=2).json == first.json
+    cloud.tap.wait_for_count(2, lambda m: m.topic == dataset_topic)
+
+
 def _starting(node) -> list[object]:
     return [m for m in node.messages() if m.json["content"]["status"]["conditions"][-1]["type"] == "Starting"]
 

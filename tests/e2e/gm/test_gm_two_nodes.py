@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from support.gm import job_manifest, template
 from support.mosquitto import Mosquitto
+from support.tap import Tap
 from support.waiting import eventually
 
 from lc_events.application.journal import open_journal
@@ -111,7 +113,9 @@ def site(shared_mosquitto: Mosquitto, topic_root: str, tmp_path: Path) -> Iterat
     site.stop()
 
 
-def test_a_job_learns_on_one_node_trains_on_another_and_is_taken_back_from_both(site) -> None:
+def test_a_job_learns_on_one_node_trains_on_another_survives_both_ends_and_is_taken_back(
+    site, shared_mosquitto
+) -> None:
     program = {"command": ["python"], "args": ["-c", PROGRAM]}
     job = job_manifest(
         trainSpec={**job_manifest()["spec"]["trainSpec"], **template("edge2", **program)},
@@ -140,6 +144,17 @@ def test_a_job_learns_on_one_node_trains_on_another_and_is_taken_back_from_both(
     assert shown["counts"]["duplicates"] <= 1
     (serving,) = shown["work"]
     assert (serving["stage"], serving["answered"]) == ("Deploy", True)
+
+    site.kill("run-edge1")
+    shutil.rmtree(site.folder / "run-edge1")
+    state = site.topics.state_job("edge1", "default", "job1")
+    with Tap(shared_mosquitto.port, state) as tap:
+        site.start("run", "edge1")
+        tap.wait_for(lambda m: not m.retain and m.json["round"] == 2, 30)
+        site.append(20)
+        shown = site.after_round(3)
+    assert "the broker has seen version" in (site.folder / "run-edge1.log").read_text()
+    assert (site.root / "output/job1/data/train/3/data.txt").read_text().startswith("imgs/020.jpg 0")
 
     delete_resource(site.mqtt, site.topics, "job", "default", "job1")
     delete_resource(site.mqtt, site.topics, "dataset", "default", "ds")
