@@ -26,12 +26,20 @@ def self_signed(folder: Path, name: str) -> Certificate:
     return made
 
 
-def issued(folder: Path, name: str, authority: Certificate, *, days: int = 2, san: str = "IP:127.0.0.1") -> Certificate:
+def issued(
+    folder: Path,
+    name: str,
+    authority: Certificate,
+    *,
+    days: int = 2,
+    san: str = "IP:127.0.0.1",
+    common_name: str | None = None,
+) -> Certificate:
     """A certificate signed by `authority` for the subject alternative names `san`; negative `days`: expired."""
     made = Certificate(folder / f"{name}.crt", folder / f"{name}.key")
     request, extensions = folder / f"{name}.csr", folder / f"{name}.ext"
     extensions.write_text(f"subjectAltName={san}\n")
-    _openssl("req", *_NEW_KEY, *_names(name, made.key), "-out", str(request))
+    _openssl("req", *_NEW_KEY, *_names(common_name or name, made.key), "-out", str(request))
     _openssl(
         *("x509", "-req", "-in", str(request), "-CA", str(authority.cert), "-CAkey", str(authority.key)),
         *("-CAcreateserial", "-days", str(days), "-extfile", str(extensions), "-out", str(made.cert)),
@@ -43,7 +51,8 @@ _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes
 
 
 def _names(name: str, key: Path) -> tuple[str, ...]:
-    return ("-subj", f"/CN={name}", "-keyout", str(key))
+    subject = name.replace("/", r"\/").replace("+", r"\+")  # both join parts of a subject
+    return ("-subj", f"/CN={subject}", "-keyout", str(key))
 
 
 def _openssl(*arguments: str) -> None:

@@ -25,6 +25,7 @@ class Mosquitto:
     `extra` are further lines of mosquitto.conf, put after the listener's (so `allow_anonymous false`, `acl_file` or
     `password_file` there replace `anonymous`); `listener` are further lines of the first listener, for TLS.
     With `persistence` the database is written at `stop` and every second; `save_on_change`: at each change, slowly.
+    `config` is a whole configuration, which must have its first listener on `port`, instead of all these.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Mosquitto:
         max_inflight_messages: int = 100,
         max_queued_messages: int = 100_000,
         port: int | None = None,
+        config: Path | None = None,
     ) -> None:
         self.folder = folder
         self.port = port or free_port()
@@ -49,6 +51,7 @@ class Mosquitto:
         self._save_on_change = save_on_change
         self._max_inflight_messages = max_inflight_messages
         self._max_queued_messages = max_queued_messages
+        self._whole = config
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -97,6 +100,23 @@ class Mosquitto:
         self.stop()
         self.start()
 
+    def save(self) -> None:
+        """Have the database written now, and wait for it; it is replaced in one step."""
+        database = self.folder / "mosquitto.db"
+        before = database.stat().st_ino if database.exists() else None
+        if self._process is not None:
+            self._process.send_signal(signal.SIGUSR1)
+        deadline = time.monotonic() + 10
+        while not database.exists() or database.stat().st_ino == before:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the database was not written:\n{self.log}")
+            time.sleep(0.01)
+
+    def reload(self) -> None:
+        """Have users and rights read again."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGHUP)
+
     def pause(self) -> None:
         """Stop scheduling the process: the port stays open and nothing answers, like a dead link."""
         if self._process is not None:
@@ -121,6 +141,9 @@ class Mosquitto:
         process.wait(10)
 
     def _config(self) -> str:
+        user = f"user {getpass.getuser()}"  # root would drop to a user who cannot write to the test's folder
+        if self._whole is not None:
+            return f"{user}\n{self._whole.read_text(encoding='utf-8')}"
         lines = [
             f"listener {self.port} 127.0.0.1",
             self._listener,
@@ -128,7 +151,7 @@ class Mosquitto:
             "set_tcp_nodelay true",
             f"max_inflight_messages {self._max_inflight_messages}",
             f"max_queued_messages {self._max_queued_messages}",
-            f"user {getpass.getuser()}",  # root would drop to a user who cannot write to the test's folder
+            user,
             "log_dest stderr",
             f"persistence {'true' if self._persistence else 'false'}",
         ]
