@@ -356,6 +356,7 @@ def _trigger_training(steps: Steps[JobState]) -> None:
         input=_input(state, source, "train", round_),
         facts=state.trigger.facts(state.train_pending_count, state.zone),
         header=source.header,
+        indexed=_indexed(source),
         rules=e.RULES,
     )
 
@@ -374,6 +375,7 @@ def _trigger_evaluation(steps: Steps[JobState]) -> None:
         samples=sum(r.size for r in file.ranges),
         input={"models": trusted_models(state), **_input(state, file.source, "eval", round_)},
         header=file.source.header,
+        indexed=_indexed(file.source),
         existing=bool(round_) and round_ == state.existing_eval_round,
         rules=e.RULES,
     )
@@ -408,6 +410,10 @@ def _input(state: JobState, source: Source, stage: str, round_: int) -> JsonObje
     """Sedna's `input` for a stage: `dataIndexURL` only for a txt dataset in S3."""
     folder = f"{state.output_dir}/data/{stage}/{round_}"
     urls = {"dataURL": f"{folder}/data.{source.format}"}
-    if source.format == "txt" and is_s3(source.url):
+    if _indexed(source) is not None:
         urls["dataIndexURL"] = f"{folder}/dataIndex.txt"
     return {**urls, "outputDir": f"{state.output_dir}/{stage}/{round_}"}
+
+
+def _indexed(source: Source) -> str | None:
+    return source.url if source.format == "txt" and is_s3(source.url) else None

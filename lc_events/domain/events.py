@@ -153,7 +153,10 @@ class SamplesArrived(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingTriggered(Event):
-    """The trigger fired: this round trains on these samples. `facts` are all that the decision rested on."""
+    """The trigger fired: this round trains on these samples. `facts` are all that the decision rested on.
+
+    `indexed` is the URL of the dataset's file where an index of the objects that the samples name is to be written.
+    """
 
     round: int
     waiting: Sequence[Json]
@@ -163,6 +166,7 @@ class TrainingTriggered(Event):
     input: JsonObject
     facts: JsonObject
     header: str | None = None
+    indexed: str | None = None
     rules: int = 1
 
 
@@ -178,7 +182,10 @@ class TrainDataWritten(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationTriggered(Event):
-    """A round evaluates: `taken` are the samples that belong to it from now on, `spooled` all of its eval file."""
+    """A round evaluates: `taken` are the samples that belong to it from now on, `spooled` all of its eval file.
+
+    `indexed` as in `TrainingTriggered`.
+    """
 
     round: int
     waiting: Sequence[Json]
@@ -188,6 +195,7 @@ class EvaluationTriggered(Event):
     samples: int
     input: JsonObject
     header: str | None = None
+    indexed: str | None = None
     existing: bool = False
     rules: int = 1
 
