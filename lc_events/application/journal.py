@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -10,12 +11,16 @@ from urllib.parse import quote
 from eventsourcing.application import Application
 from eventsourcing.persistence import PersistenceError
 
+from lc_events.application.filesystem import network_file_system
 from lc_events.application.mapper import EventMapper
 from lc_events.application.recorder import ChainedRecorder, Head, Known, StoredRow
 from lc_events.domain.events import Event, Registry
 from lc_events.errors import StoreError
 
-__all__ = ["Journal", "open_journal"]
+__all__ = ["STORE_ERRORS", "Journal", "open_journal"]
+
+STORE_ERRORS = (StoreError, PersistenceError, sqlite3.Error)
+"""What reading and writing rows may raise; the library lets some of SQLite's own errors through."""
 
 
 class Journal(Application[str]):
@@ -52,7 +57,7 @@ class Journal(Application[str]):
         """Save all events, with what comes with them, in one transaction; StoreError if nothing was saved."""
         try:
             self.events.put(events, known=known, positions=positions)
-        except PersistenceError as error:
+        except (PersistenceError, sqlite3.Error) as error:
             self.rows.forget_heads()
             raise StoreError(f"{self.path} could not be written: {error}") from error
         except BaseException:
@@ -82,9 +87,13 @@ def open_journal(path: Path, registry: Registry, *, write: bool = False) -> Jour
     """
     if write:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if (kind := network_file_system(path)) is not None:
+            raise StoreError(
+                f"{path} lies on a network file system ({kind}), where SQLite loses data; use a local disk"
+            )
     elif not path.exists():
         raise StoreError(f"there is no event store at {path}; name one by --store or LC_STATE_DIR")
     try:
         return Journal(path, registry, mode="rwc" if write else "ro")
-    except PersistenceError as error:
+    except (PersistenceError, sqlite3.Error) as error:
         raise StoreError(f"the event store {path} cannot be opened: {error}") from error

@@ -8,10 +8,8 @@ import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from eventsourcing.persistence import PersistenceError
-
 import lc_events
-from lc_events.application.journal import Journal, open_journal
+from lc_events.application.journal import STORE_ERRORS, Journal, open_journal
 from lc_events.controller.asking import Asking
 from lc_events.controller.clock import Clock, clock_of_environment, stamp
 from lc_events.controller.committer import Committer
@@ -317,7 +315,7 @@ def _loaded(journal: Journal) -> World:
         raise StoreError(f"{journal.path} is damaged: {complaint}; {advice}")
     try:
         world = World.load(journal)
-    except PersistenceError as error:
+    except STORE_ERRORS as error:
         raise StoreError(f"{journal.path} cannot be read: {error}; {advice}") from error
     for stream, reason in world.broken.items():
         _log.error("%s is left out, and nothing is taken in for it: %s", stream, reason)

@@ -9,9 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from eventsourcing.persistence import PersistenceError
-
-from lc_events.application.journal import Journal
+from lc_events.application.journal import STORE_ERRORS, Journal
 from lc_events.controller.clock import Clock
 from lc_events.controller.timers import Timers
 from lc_events.controller.transaction import Batch, Transaction, Work
@@ -102,7 +100,7 @@ class Committer:
                 return
             try:
                 self._commit(work)
-            except (StoreError, PersistenceError) as error:
+            except STORE_ERRORS as error:
                 _log.error("stopped with %d pieces of work unsaved: %s", len(work), error)
             except Exception:  # noqa: BLE001 - a defect in one piece of work must not stop the others
                 _log.exception("a batch of %d could not be saved", len(work))
@@ -175,7 +173,7 @@ class Committer:
         for each in work:
             try:
                 transaction = self._patiently(lambda each=each: _carried_out(each, batch))  # type: ignore[misc]
-            except StoreError:
+            except STORE_ERRORS:
                 raise
             except Exception as error:  # noqa: BLE001 - a defect in one decision must not stop the others
                 _log.exception("work could not be decided")
@@ -199,7 +197,7 @@ class Committer:
         for pause in itertools.chain(_PAUSES, itertools.repeat(_PAUSES[-1])):
             try:
                 result = attempt()
-            except (StoreError, PersistenceError) as error:
+            except STORE_ERRORS as error:
                 if self._stopping:
                     raise
                 if self.problem is None:

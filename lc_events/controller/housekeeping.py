@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from eventsourcing.persistence import PersistenceError
-
-from lc_events.application.journal import Journal
+from lc_events.application.journal import STORE_ERRORS, Journal
 from lc_events.controller.clock import Clock
 from lc_events.controller.committer import Committer
 
@@ -37,5 +35,5 @@ class Housekeeping:
             before = self._clock.now().timestamp() - _KEPT_SECONDS
             self._journal.rows.forget_known(before=before, keep=_KEPT_MESSAGES)
             self._journal.rows.checkpoint()
-        except PersistenceError as error:
+        except STORE_ERRORS as error:
             _log.warning("%s: %s", self._journal.path, error)

@@ -7,10 +7,8 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 
-from eventsourcing.persistence import PersistenceError
-
 from lc_events.application.chain import EMPTY
-from lc_events.application.journal import Journal
+from lc_events.application.journal import STORE_ERRORS, Journal
 from lc_events.application.recorder import StoredRow
 from lc_events.controller.clock import Clock
 from lc_events.controller.latest import LatestValues
@@ -169,7 +167,7 @@ class Outbox:
                 self._send_latest()
             except BrokerError as error:
                 _log.debug("%s", error)
-            except (LcError, PersistenceError) as error:
+            except (LcError, *STORE_ERRORS) as error:
                 _log.error("the log cannot be read: %s", error)
                 self._pause()
             except Exception:  # noqa: BLE001 - the outbox must outlive any defect

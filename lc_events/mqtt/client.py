@@ -280,7 +280,8 @@ class MqttClient:
             self._connections = connected.connection
             self._current = connection
             self._failure = None
-        _log.info(
+        _log.log(
+            logging.DEBUG if self._options.clean else logging.INFO,
             "connected to %s (MQTT %s, %s)",
             self.settings.display_url,
             "5" if connected.protocol == MQTT_5 else "3.1.1",

@@ -91,6 +91,7 @@ def test_killed_at_random_it_loses_nothing_and_does_nothing_twice(lc, accidents,
         eventually(lambda: all(is_quiet(lc, name) for name in names), 60, "the rounds to end")
         assert gm.error is None
         assert_invariants(lc, gm.sent)
+        print(f"{kills} kills, {sum(gm.rounds.values())} rounds, {written} samples")  # noqa: T201 - for the long run
         assert all(gm.rounds[name] > 1 for name in names)
 
 
