@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
+from eventsourcing.persistence import PersistenceError
+
 from lc_events.controller.clock import Clock
 from lc_events.errors import BrokerError
 from lc_events.gm.job import GmJob, Order
@@ -26,6 +28,7 @@ _CANCEL_FOR = timedelta(days=1)
 """How long a cancel is repeated: an agent that ran nothing by that order never answers."""
 
 _WINDOW_FULL_PAUSE = 0.1
+_STORE_PAUSE = 5.0
 _MOST_IDS = 500
 
 _log = logging.getLogger("lc_events.gm")
@@ -150,6 +153,9 @@ class Outbox:
         except BrokerError as error:
             _log.debug("the rest is sent later: %s", error)
             self._blocked_until = now + _WINDOW_FULL_PAUSE
+        except PersistenceError as error:
+            _log.error("the store cannot be read, so nothing is sent: %s", error)
+            self._blocked_until = now + _STORE_PAUSE
 
     def _wanted(self, state: State) -> Iterator[Message]:
         for node, delivery in state.deliveries.items():
