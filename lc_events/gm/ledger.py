@@ -14,9 +14,9 @@ from lc_events.domain.events import Event
 from lc_events.errors import IntegrityError, RefusedError
 from lc_events.gm.dataset import GmDataset, fold_dataset
 from lc_events.gm.job import GmJob, fold_job
-from lc_events.messages.names import DATASET_KIND, JOB_KIND, Stream, stream_id
+from lc_events.messages.names import DATASET_KIND, JOB_KIND, Stream
 
-__all__ = ["SOURCE", "Changes", "Ledger", "State", "dataset_stream", "fold_stream"]
+__all__ = ["SOURCE", "Changes", "Ledger", "State", "fold_stream"]
 
 State = GmJob | GmDataset
 
@@ -137,11 +137,6 @@ class Ledger:
 def fold_stream(stream: Stream, events: Iterable[Event]) -> State:
     """The state of a job or a dataset, by the kind in the stream's name."""
     return fold_job(stream, events) if stream.split("/")[1] == JOB_KIND else fold_dataset(stream, events)
-
-
-def dataset_stream(job: GmJob) -> Stream:
-    """The stream of the dataset that a job learns from."""
-    return stream_id(job.namespace, DATASET_KIND, job.dataset_name or "-")
 
 
 def _linked(stream: Stream, rows: Iterable[StoredRow], journal: Journal) -> Iterator[Event]:
