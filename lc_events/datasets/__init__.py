@@ -5,7 +5,8 @@ from __future__ import annotations
 from lc_events.datasets.follower import Follower
 from lc_events.datasets.header import header_bytes, header_text
 from lc_events.datasets.mark import Batch, Grew, Look, Mark, Reset, Unchanged, Unreadable
-from lc_events.datasets.source import LocalSource, Source, SourceStat, UnreadableError
+from lc_events.datasets.object_source import ObjectSource, PinnedObject
+from lc_events.datasets.source import LocalSource, ReplacedError, Source, SourceStat, UnreadableError
 from lc_events.datasets.spool import Spool
 from lc_events.datasets.watch import FolderWatcher
 
@@ -17,6 +18,9 @@ __all__ = [
     "LocalSource",
     "Look",
     "Mark",
+    "ObjectSource",
+    "PinnedObject",
+    "ReplacedError",
     "Reset",
     "Source",
     "SourceStat",

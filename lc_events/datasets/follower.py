@@ -10,7 +10,7 @@ from lc_events.datasets.fingerprint import Fingerprint, edges_match
 from lc_events.datasets.mark import Batch, Grew, Look, Mark, Reset, Unchanged, Unreadable
 from lc_events.datasets.reading import Reading
 from lc_events.datasets.records import BOM
-from lc_events.datasets.source import LocalSource, SourceStat, UnreadableError
+from lc_events.datasets.source import LocalSource, ReplacedError, SourceStat, UnreadableError
 from lc_events.datasets.stillness import SETTLE_SECONDS, Stillness, same_state
 from lc_events.errors import StorageError
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Follower"]
 
 FOLLOW_SECONDS = 0.5
+_REPLACEMENTS = 3
 
 
 class Follower:
@@ -87,14 +88,7 @@ class Follower:
         """
         self._take_back()
         try:
-            try:
-                look = self._look(keep=keep)
-            except UnreadableError as error:
-                if not (error.missing and self._was_readable):
-                    raise
-                # Some programs delete a file and write it anew: it is back in a moment.
-                self._sleep(SETTLE_SECONDS)
-                look = self._look(keep=keep)
+            look = self._patient_look(keep=keep)
         except UnreadableError as error:
             look = self._unreadable(error)
             self._drop_reading()
@@ -138,6 +132,21 @@ class Follower:
         self._pending = until
         self._spool_is_dirty = False
         return batch
+
+    def _patient_look(self, *, keep: bool) -> Look:
+        """A look that begins again where the file was on its way to another one."""
+        for _ in range(_REPLACEMENTS):
+            try:
+                return self._look(keep=keep)
+            except ReplacedError:
+                self._drop_reading()
+            except UnreadableError as error:
+                if not (error.missing and self._was_readable):
+                    raise
+                # Some programs delete a file and write it anew: it is back in a moment.
+                self._was_readable = False
+                self._sleep(SETTLE_SECONDS)
+        return self._look(keep=keep)
 
     def _look(self, *, keep: bool) -> Look:
         stat = self._stillness.look_at(self._source)

@@ -111,7 +111,8 @@ class Reset:
 class Unreadable:
     """The dataset cannot be read now; nothing counted is lost, and the next look tries again.
 
-    Codes: `missing`, `denied`, `not_a_file`, `csv_quote`, `csv_header`, `unsupported`, `io`.
+    Codes: `missing`, `denied`, `not_a_file`, `csv_quote`, `csv_header`, `unsupported`, `io`; of objects those of
+    `Storage` too.
     """
 
     code: str

@@ -12,13 +12,19 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-__all__ = ["LocalSource", "OpenSource", "Source", "SourceStat", "UnreadableError"]
+__all__ = ["LocalSource", "OpenSource", "ReplacedError", "Source", "SourceStat", "UnreadableError"]
 
 
 class UnreadableError(StorageError):
     """The dataset itself cannot be read or split into records; our own spool never raises this."""
 
     default_code = "io"
+
+
+class ReplacedError(UnreadableError):
+    """What was opened is gone, another one has its name: what was read of it so far is of no use; look again."""
+
+    default_code = "changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,7 @@ class OpenSource(Protocol):
 
 
 class Source(Protocol):
-    """Where a dataset's bytes come from; a local file now, an S3 object (HEAD, ranged GET with If-Match) later."""
+    """Where a dataset's bytes come from: a local file, or an object (`ObjectSource`)."""
 
     def stat(self) -> SourceStat:
         """Present state of what the name leads to; raises `UnreadableError`."""
