@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lc_events.cli.described import described
 from lc_events.cli.output import Format, print_json, print_lines, print_list, table
 from lc_events.cli.reading import Config, Job, Output, Store, open_archive, read_moment, zone
 from lc_events.errors import UsageError
-from lc_events.printable import printable
 
 if TYPE_CHECKING:
     from lc_events.messages.json import JsonObject
@@ -100,37 +100,6 @@ def _clock_went_back(version: int, later: tuple[int, ...]) -> str:
 
 def _print_state(view: JsonObject, form: Format) -> None:
     if form is Format.TABLE:
-        print_lines(_described(view))
+        print_lines(described(view))
     else:
         print_json(view, form)
-
-
-def _described(value: object, indent: str = "") -> Iterator[str]:
-    """JSON for people: a field a line, nested fields below their name."""
-    pairs = [(printable(str(name)), part) for name, part in _fields(value)]
-    width = max((len(name) for name, part in pairs if not _is_nested(part)), default=0)
-    for name, part in pairs:
-        if _is_nested(part):
-            yield f"{indent}{name}"
-            yield from _described(part, f"{indent}  ")
-        else:
-            yield f"{indent}{name.ljust(width)}  {_value(part)}".rstrip()
-
-
-def _fields(value: object) -> Iterable[tuple[object, object]]:
-    if isinstance(value, Mapping):
-        return value.items()
-    return ((f"{number}.", part) for number, part in enumerate(value if isinstance(value, list) else (), start=1))
-
-
-def _is_nested(value: object) -> bool:
-    return isinstance(value, (Mapping, list)) and bool(value)
-
-
-def _value(value: object) -> str:
-    match value:
-        case None | {} | []:
-            return "-"
-        case bool():
-            return "yes" if value else "no"
-    return printable(str(value))

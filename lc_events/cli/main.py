@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lc_events import __version__
-from lc_events.cli import exports, history, jobs, operate, report, run, topics, verify
+from lc_events.cli import exports, history, jobs, operate, report, run, topics, verify, why
 from lc_events.errors import LcError
 from lc_events.printable import printable
 
@@ -41,6 +41,7 @@ for family in (
     operate.family,
     jobs.family,
     history.family,
+    why.family,
     verify.family,
     exports.family,
     report.family,
