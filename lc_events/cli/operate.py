@@ -25,8 +25,8 @@ def apply(
     timeout: _Timeout = 10.0,
 ) -> None:
     """Give Sedna manifests to the global manager; all are checked before the first is sent."""
-    from lc_events.gm.manifests import read_manifests_file
     from lc_events.gm.client import apply_resource, check_resource
+    from lc_events.gm.manifests import read_manifests_file
     from lc_events.mqtt.topics import Topics
     from lc_events.settings.programs import broker_settings
 
