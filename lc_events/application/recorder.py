@@ -155,6 +155,34 @@ class ChainedRecorder(SQLiteApplicationRecorder):
             c.execute(statement, values)
             return [StoredRow(*row) for row in c.fetchall()]
 
+    def versions_by_time(self, stream: str, time: str) -> tuple[list[int], list[int]]:
+        """The versions of a stream whose receipt is not after `time`, and those after it; each in order.
+
+        Every stored event begins with its receipt, 27 characters whose order is that of time: no row is parsed.
+        """
+        with self.datastore.transaction(commit=False) as c:
+            c.execute(
+                "SELECT originator_version, CAST(substr(state, 10, 27) AS TEXT) > ? FROM stored_events"
+                " WHERE originator_id = ? ORDER BY originator_version",
+                (time, stream),
+            )
+            found: tuple[list[int], list[int]] = ([], [])
+            for version, is_after in c.fetchall():
+                found[is_after].append(version)
+            return found
+
+    def newest(self, stream: str, names: Sequence[str], *, lte: int) -> StoredRow | None:
+        """The newest event of one of these names, up to a version."""
+        marks = ",".join("?" * len(names))
+        with self.datastore.transaction(commit=False) as c:
+            c.execute(
+                f"{_ROWS} WHERE e.originator_id = ? AND e.originator_version <= ? AND e.topic IN ({marks})"
+                " ORDER BY e.originator_version DESC LIMIT 1",
+                (stream, lte, *names),
+            )
+            row = c.fetchone()
+            return None if row is None else StoredRow(*row)
+
     def scan(self) -> Iterable[StoredRow]:
         """Every row, stream by stream and in version order, without holding them all."""
         with self.datastore.transaction(commit=False) as c:

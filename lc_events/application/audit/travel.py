@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from lc_events.application.audit.archive import Archive, Folded
+from lc_events.application.audit.archive import Archive
 from lc_events.application.chain import EMPTY
 from lc_events.application.cloud_events import time_of
 from lc_events.application.recorder import StoredRow
@@ -38,19 +38,19 @@ class Span(NamedTuple):
     names: Collection[str] = ()
 
 
-def version_at(archive: Archive[Folded], stream: str, time: str) -> Moment:
+def version_at(archive: Archive[Any], stream: str, time: str) -> Moment:
     """The highest version whose time is not after `time`, in version order (CONTRACT section 8).
 
     `time` is RFC 3339 in UTC with microseconds, as events carry it. NotFoundError if the stream began later.
     """
-    times = [(row.version, time_of(row)) for row in archive.rows(stream)]
-    version = max((version for version, at in times if at <= time), default=0)
-    if not version:
-        raise NotFoundError(f"{stream} had no event yet at {time}: its first is of {times[0][1]}")
-    return Moment(version, tuple(number for number, at in times if number < version and at > time))
+    until, after = archive.journal.rows.versions_by_time(stream, time)
+    if not until:
+        first = archive.rows(stream, last=1)
+        raise NotFoundError(f"{stream} had no event yet at {time}: its first is of {time_of(first[0])}")
+    return Moment(until[-1], tuple(version for version in after if version < until[-1]))
 
 
-def history(archive: Archive[Folded], stream: str, span: Span) -> Iterator[Linked]:
+def history(archive: Archive[Any], stream: str, span: Span) -> Iterator[Linked]:
     """The events of a span in version order."""
     first = max(1, span.first or 1)
     previous = EMPTY
