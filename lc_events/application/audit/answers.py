@@ -12,6 +12,7 @@ import orjson
 from lc_events.application.audit.archive import Archive
 from lc_events.application.audit.travel import Linked, Span, history, version_at
 from lc_events.application.audit.verify import check_in
+from lc_events.application.audit.why import why
 from lc_events.application.cloud_events import cloud_event
 from lc_events.errors import NotFoundError, RefusedError
 from lc_events.messages.json import JsonObject
@@ -25,6 +26,7 @@ MAX_BYTES = 256 * 1024
 
 _ENVELOPE = 1024
 _EVENTS = 100
+_STAMP = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 def answer(archive: Archive[Any], verb: str, ask: Ask) -> JsonObject:
@@ -58,7 +60,7 @@ def _version(archive: Archive[Any], stream: str, ask: Ask) -> int | None:
 def _stamp(text: str) -> str:
     try:
         moment = datetime.fromisoformat(text)
-        stamp = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ") if moment.tzinfo else None
+        stamp = moment.astimezone(UTC).strftime(_STAMP) if moment.tzinfo else None
     except (ValueError, OverflowError):
         stamp = None
     if stamp is None:
@@ -97,9 +99,15 @@ def _verify(archive: Archive[Any], stream: str, _ask: Ask) -> JsonObject:
     return check_in(archive, stream).to_json()
 
 
+def _why(archive: Archive[Any], stream: str, ask: Ask) -> JsonObject:
+    now = datetime.now(UTC).strftime(_STAMP)
+    return why(archive, stream, now=now, time=None if ask.at_time is None else _stamp(ask.at_time)).to_json()
+
+
 VERBS: Mapping[str, Callable[[Archive[Any], str, Ask], JsonObject]] = {
     "state": _state,
     "history": _history,
+    "why": _why,
     "verify": _verify,
 }
 """Verb to its reading."""
