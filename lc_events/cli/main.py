@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lc_events import __version__
-from lc_events.cli import exports, history, jobs, operate, report, run, topics, verify, why
+from lc_events.cli import exports, history, jobs, operate, quarantine, report, run, topics, verify, why
 from lc_events.errors import LcError
 from lc_events.printable import printable
 
@@ -45,6 +45,7 @@ for family in (
     verify.family,
     exports.family,
     report.family,
+    quarantine.family,
     topics.family,
 ):
     app.add_typer(family)

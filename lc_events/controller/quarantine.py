@@ -16,17 +16,23 @@ import orjson
 
 from lc_events.errors import NotFoundError
 from lc_events.faults import reach
+from lc_events.storage.local import sync_folder
 
 __all__ = ["Quarantine", "Refused"]
 
 _PER_TOPIC = 100
 _IN_ALL = 2000
 _BYTES = 64 * 1024 * 1024
+_LARGEST = 4 * 1024 * 1024
+_DROPPED = "dropped"
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A refused message: where and when it came, its bytes, and why it was not taken."""
+    """A refused message: where and when it came, its bytes, and why it was not taken.
+
+    Of one that would fill the quarantine alone only the beginning is kept; `size` is what it had.
+    """
 
     id: str
     time: str
@@ -34,6 +40,12 @@ class Refused:
     code: str
     error: str
     payload: bytes
+    size: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it was kept."""
+        return len(self.payload) == self.size
 
 
 class Quarantine:
@@ -42,16 +54,14 @@ class Quarantine:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._sizes = {path.stem: path.stat().st_size for path in self._paths()}
-        self.dropped = 0
-        """Messages that had to make room since the start."""
+        self._sizes: dict[str, int] | None = None
 
     def put(self, *, time: str, topic: str, code: str, error: str, payload: bytes) -> str:
         """Keep a refused message and return its id. OSError if it cannot be written."""
         tag = hashlib.sha256(topic.encode(errors="replace")).hexdigest()[:8]
         entry_id = f"{time.translate(str.maketrans('', '', '-:.TZ'))}-{tag}-{secrets.token_hex(4)}"
-        record = {"id": entry_id, "time": time, "topic": topic, "code": code, "error": error}
-        data = orjson.dumps({**record, "payload": base64.b64encode(payload).decode()})
+        record = {"id": entry_id, "time": time, "topic": topic, "code": code, "error": error, "size": len(payload)}
+        data = orjson.dumps({**record, "payload": base64.b64encode(payload[:_LARGEST]).decode()})
         with self._lock:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             descriptor = os.open(self._folder / f"{entry_id}.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -59,10 +69,17 @@ class Quarantine:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+            sync_folder(self._folder)
             reach("quarantine-written")
-            self._sizes[entry_id] = len(data)
-            self._make_room(tag)
+            self._make_room(entry_id, tag)
         return entry_id
+
+    def dropped(self) -> int:
+        """How many entries had to make room so far."""
+        try:
+            return int((self._folder / _DROPPED).read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return 0
 
     def entries(self) -> Iterator[Refused]:
         """All that is kept, the oldest first; a file that is no entry is passed over."""
@@ -98,19 +115,36 @@ class Quarantine:
     def _read(self, path: Path) -> Refused:
         record = orjson.loads(path.read_bytes())
         payload = base64.b64decode(record["payload"])
-        return Refused(record["id"], record["time"], record["topic"], record["code"], record["error"], payload)
+        size = int(record.get("size", len(payload)))
+        return Refused(record["id"], record["time"], record["topic"], record["code"], record["error"], payload, size)
 
-    def _make_room(self, tag: str) -> None:
+    def _make_room(self, newest: str, tag: str) -> None:
         """Drop the oldest of this topic beyond its share, and the oldest of all beyond the number and the bytes."""
-        of_topic = [entry_id for entry_id in self._sizes if entry_id.split("-")[1:2] == [tag]]
+        sizes = self._known_sizes()
+        sizes[newest] = self._size(newest)
+        of_topic = [entry_id for entry_id in sizes if entry_id.split("-")[1:2] == [tag]]
         excess = set(of_topic[: max(0, len(of_topic) - _PER_TOPIC)])
-        excess.update(list(self._sizes)[: max(0, len(self._sizes) - _IN_ALL)])
-        total = sum(self._sizes.values())
-        for entry_id in list(self._sizes):
+        excess.update(list(sizes)[: max(0, len(sizes) - _IN_ALL)])
+        total, gone = sum(sizes.values()), 0
+        for entry_id in list(sizes):
             if entry_id in excess or total > _BYTES:
                 (self._folder / f"{entry_id}.json").unlink(missing_ok=True)
-                total -= self._sizes.pop(entry_id)
-                self.dropped += 1
+                total -= sizes.pop(entry_id)
+                gone += 1
+        if gone:
+            (self._folder / _DROPPED).write_text(str(self.dropped() + gone), encoding="ascii")
+
+    def _known_sizes(self) -> dict[str, int]:
+        """Entries and their bytes, read once: only the controller adds any."""
+        if self._sizes is None:
+            self._sizes = {path.stem: self._size(path.stem) for path in self._paths()}
+        return self._sizes
+
+    def _size(self, entry_id: str) -> int:
+        try:
+            return (self._folder / f"{entry_id}.json").stat().st_size
+        except FileNotFoundError:
+            return 0
 
     def counts(self) -> Counter[str]:
         """How many entries there are of each code."""

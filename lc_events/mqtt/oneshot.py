@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from lc_events.mqtt.packets import Received
     from lc_events.mqtt.settings import MqttSettings
 
-__all__ = ["request", "retained"]
+__all__ = ["request", "retained", "send"]
+
+
+def send(settings: MqttSettings, publication: Publication, *, timeout: float = 10.0) -> None:
+    """Publish once, and return when the broker has it; BrokerError in words. `timeout` bounds each of the two."""
+    with _client(settings, [], queue.Queue()) as client:
+        client.wait_connected(timeout)
+        client.publish_and_wait(publication, timeout)
 
 
 def retained(
