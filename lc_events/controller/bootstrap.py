@@ -19,6 +19,7 @@ from lc_events.controller.housekeeping import Housekeeping
 from lc_events.controller.intake import Desk
 from lc_events.controller.known import Recent
 from lc_events.controller.latest import LatestValues
+from lc_events.controller.locations import Locations
 from lc_events.controller.lock import FolderLock
 from lc_events.controller.outbox import Outbox
 from lc_events.controller.presence import Presence, complaints
@@ -43,9 +44,7 @@ from lc_events.mqtt.internal import InternalBroker
 from lc_events.mqtt.packets import Connected, Publication, Received
 from lc_events.mqtt.topics import Topics
 from lc_events.settings.programs import LcSettings
-from lc_events.storage.local import LocalStorage
-from lc_events.storage.s3_clients import S3Clients
-from lc_events.storage.select import Storages
+from lc_events.storage import LocalStorage, S3Clients, Storages
 
 __all__ = ["LocalController"]
 
@@ -84,24 +83,27 @@ class LocalController:
             period=settings.tick_seconds,
             decisive_only=settings.ticks == "decisive",
         )
+        storages = Storages(
+            LocalStorage(settings.root), S3Clients(ca_file=settings.s3_ca_file, timeout=settings.s3_timeout_seconds)
+        )
+        locations = Locations(self._world, vault.get, storages, settings.root)
         self._watcher = FolderWatcher(self._noticed)
         self._following = Following(
             self._committer,
             self._world,
             clock,
             folder=settings.state_dir / "spool",
-            root=settings.root,
+            locations=locations,
             period=settings.dataset_seconds,
             zone=settings.timezone,
             watch=self._watcher.watch,
             unwatch=self._watcher.unwatch,
         )
-        storages = Storages(LocalStorage(settings.root), S3Clients())
         self._effects = Effects(
             self._committer,
             self._world,
             clock,
-            storage=storages.storage_for,
+            locations=locations,
             spooled=self._following.spooled,
         )
         self._outbox = Outbox(
@@ -282,16 +284,8 @@ class LocalController:
         self._repeats.connected()
         said, self._complaints = self._complaints, []
         for topic, words in said:
-            self._desk.refusals.report(
-                {
-                    "code": "history",
-                    "error": words,
-                    "topic": topic,
-                    "id": None,
-                    "quarantine": None,
-                    "time": stamp(self._clock.now()),
-                }
-            )
+            now = stamp(self._clock.now())
+            self._desk.refusals.report(code="history", error=words, topic=topic, time=now)
 
     def _will(self) -> Publication:
         """The will of the next connection; its session id is that of the birth that follows."""

@@ -7,7 +7,7 @@ import hashlib
 import os
 import secrets
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,10 +54,10 @@ class Quarantine:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._sizes: dict[str, int] | None = None
+        self._kept: _Kept | None = None
 
-    def put(self, *, time: str, topic: str, code: str, error: str, payload: bytes) -> str:
-        """Keep a refused message and return its id. OSError if it cannot be written."""
+    def put(self, *, time: str, topic: str, code: str, error: str, payload: bytes, is_synced: bool = True) -> str:
+        """Keep a refused message, `is_synced` past a power cut, and return its id. OSError if it cannot be kept."""
         tag = hashlib.sha256(topic.encode(errors="replace")).hexdigest()[:8]
         entry_id = f"{time.translate(str.maketrans('', '', '-:.TZ'))}-{tag}-{secrets.token_hex(4)}"
         record = {"id": entry_id, "time": time, "topic": topic, "code": code, "error": error, "size": len(payload)}
@@ -67,11 +67,13 @@ class Quarantine:
             descriptor = os.open(self._folder / f"{entry_id}.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            sync_folder(self._folder)
+                if is_synced:
+                    file.flush()
+                    os.fsync(file.fileno())
+            if is_synced:
+                sync_folder(self._folder)
             reach("quarantine-written")
-            self._make_room(entry_id, tag)
+            self._make_room(entry_id, len(data))
         return entry_id
 
     def dropped(self) -> int:
@@ -118,34 +120,61 @@ class Quarantine:
         size = int(record.get("size", len(payload)))
         return Refused(record["id"], record["time"], record["topic"], record["code"], record["error"], payload, size)
 
-    def _make_room(self, newest: str, tag: str) -> None:
+    def _make_room(self, newest: str, size: int) -> None:
         """Drop the oldest of this topic beyond its share, and the oldest of all beyond the number and the bytes."""
-        sizes = self._known_sizes()
-        sizes[newest] = self._size(newest)
-        of_topic = [entry_id for entry_id in sizes if entry_id.split("-")[1:2] == [tag]]
-        excess = set(of_topic[: max(0, len(of_topic) - _PER_TOPIC)])
-        excess.update(list(sizes)[: max(0, len(sizes) - _IN_ALL)])
-        total, gone = sum(sizes.values()), 0
-        for entry_id in list(sizes):
-            if entry_id in excess or total > _BYTES:
-                (self._folder / f"{entry_id}.json").unlink(missing_ok=True)
-                total -= sizes.pop(entry_id)
-                gone += 1
+        if self._kept is None:
+            self._kept = _Kept()
+            for path in self._paths():
+                self._kept.add(path.stem, _size(path))
+        else:
+            self._kept.add(newest, size)
+        gone = list(self._kept.excess(newest))
+        for entry_id in gone:
+            (self._folder / f"{entry_id}.json").unlink(missing_ok=True)
         if gone:
-            (self._folder / _DROPPED).write_text(str(self.dropped() + gone), encoding="ascii")
-
-    def _known_sizes(self) -> dict[str, int]:
-        """Entries and their bytes, read once: only the controller adds any."""
-        if self._sizes is None:
-            self._sizes = {path.stem: self._size(path.stem) for path in self._paths()}
-        return self._sizes
-
-    def _size(self, entry_id: str) -> int:
-        try:
-            return (self._folder / f"{entry_id}.json").stat().st_size
-        except FileNotFoundError:
-            return 0
+            (self._folder / _DROPPED).write_text(str(self.dropped() + len(gone)), encoding="ascii")
 
     def counts(self) -> Counter[str]:
         """How many entries there are of each code."""
         return Counter(entry.code for entry in self.entries())
+
+
+class _Kept:
+    """Which entries there are, the oldest first, and their bytes."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, int] = {}
+        self._of_tag: dict[str, deque[str]] = {}
+        self._total = 0
+
+    def add(self, entry_id: str, size: int) -> None:
+        self._sizes[entry_id] = size
+        self._of_tag.setdefault(_tag(entry_id), deque()).append(entry_id)
+        self._total += size
+
+    def excess(self, newest: str) -> Iterator[str]:
+        """Take out what must go now that `newest` is there."""
+        of_topic = self._of_tag[_tag(newest)]
+        while len(of_topic) > _PER_TOPIC:
+            yield self._take(of_topic[0])
+        while self._sizes and (len(self._sizes) > _IN_ALL or self._total > _BYTES):
+            yield self._take(next(iter(self._sizes)))
+
+    def _take(self, entry_id: str) -> str:
+        self._total -= self._sizes.pop(entry_id)
+        tag = _tag(entry_id)
+        self._of_tag[tag].remove(entry_id)
+        if not self._of_tag[tag]:
+            del self._of_tag[tag]
+        return entry_id
+
+
+def _tag(entry_id: str) -> str:
+    return "".join(entry_id.split("-")[1:2])
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -20,7 +20,11 @@ _PER_SECOND = 20.0
 
 
 class Refusals:
-    """Keeps and reports what was refused; reports beyond 20 a second (100 at once) are only kept and logged."""
+    """Keeps and reports what was refused.
+
+    Beyond 20 a second (100 at once) it is only kept and logged, without waiting for the disk: a flood of nonsense must
+    not hold up the messages that make sense.
+    """
 
     def __init__(
         self,
@@ -41,25 +45,23 @@ class Refusals:
         self, *, time: str, topic: str, payload: bytes, code: str, error: str, message_id: str | None = None
     ) -> None:
         """Keep a message that is not taken and say why; if even that fails, the log has it."""
+        may_report = self._rate.allows()
         try:
-            entry_id: str | None = self._quarantine.put(time=time, topic=topic, code=code, error=error, payload=payload)
+            entry_id: str | None = self._quarantine.put(
+                time=time, topic=topic, code=code, error=error, payload=payload, is_synced=may_report
+            )
         except OSError as failure:
             _log.error("%s: refused (%s: %s), and quarantine cannot keep it: %s", topic[:200], code, error, failure)
             entry_id = None
         else:
             _log.warning("%s: refused (%s: %s), kept as %s", topic[:200], code, error, entry_id)
-        self.report(
-            {
-                "code": code,
-                "error": error,
-                "topic": topic,
-                "id": message_id,
-                "quarantine": entry_id,
-                "time": time,
-            }
-        )
+        if may_report:
+            self._say(code=code, error=error, topic=topic, id=message_id, quarantine=entry_id, time=time)
 
-    def report(self, report: dict[str, str | None]) -> None:
-        """Publish on `sedna/errors/NODE`, within the rate."""
+    def report(self, *, code: str, error: str, topic: str, time: str) -> None:
+        """Say on `sedna/errors/NODE` what is wrong without a message being refused, within the rate."""
         if self._rate.allows():
-            self._publish(Publication(self._topics.errors(self._node), dumps(report)))
+            self._say(code=code, error=error, topic=topic, id=None, quarantine=None, time=time)
+
+    def _say(self, **report: str | None) -> None:
+        self._publish(Publication(self._topics.errors(self._node), dumps(report)))
