@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from lc_events.asyncapi.channels import CHANNELS, Channel
+from lc_events.asyncapi.events_page import events_page
 
 __all__ = ["documents", "example_of", "schemas"]
 
@@ -29,10 +30,11 @@ _PARAMETERS = {
 
 
 def documents() -> Files:
-    """All files of `topics/`: `asyncapi.yaml`, `schemas/*.json`, `examples/*.json`."""
+    """All files of `topics/`: `asyncapi.yaml`, `events.md`, `schemas/*.json`, `examples/*.json`."""
     found = {"asyncapi.yaml": yaml.safe_dump(_document(), sort_keys=False, allow_unicode=True, width=120)}
     for name, schema in schemas().items():
         found[f"schemas/{name}.json"] = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    found["events.md"] = events_page()
     for channel in CHANNELS:
         if channel.example:
             found[f"examples/{channel.example}.json"] = _read_example(channel.example)

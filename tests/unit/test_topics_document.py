@@ -20,7 +20,7 @@ def test_the_committed_documents_are_what_the_models_say():
     committed = {
         str(path.relative_to(TOPICS)): path.read_text(encoding="utf-8")
         for path in TOPICS.rglob("*")
-        if path.suffix in {".yaml", ".json"}
+        if path.suffix in {".yaml", ".json", ".md"}
     }
     assert committed == documents()
 
