@@ -9,6 +9,7 @@ from lc_events.controller.clock import Clock, stamp
 from lc_events.controller.committer import Committer
 from lc_events.controller.transaction import Transaction
 from lc_events.controller.world import State, World, dataset_stream
+from lc_events.domain.dataset import DatasetState
 from lc_events.domain.decisions import Facts, tick
 from lc_events.domain.job import JobState
 from lc_events.domain.window import is_open
@@ -103,16 +104,23 @@ class Scheduler:
     def consider(self, states: Iterable[State]) -> None:
         """Take note of changed jobs: their period, and the opening of a window that keeps them waiting.
 
-        One whose next stage came while files were still being written is looked at again now that they are.
+        One whose next stage came while files were still being written is looked at again now that they are, and one
+        without samples when what is wrong with its dataset changed.
         """
-        for job in states:
-            if not isinstance(job, JobState):
+        for state in states:
+            if isinstance(state, DatasetState):
+                self._tell_of(state)
                 continue
-            if job.is_waiting:
-                self._begin_period(self._period_of(job))
-                if job.intent is None and job.verdict is not None and job.verdict.reason == "in_progress":
-                    self._committer.submit(TickWork(self, [job.stream], "finished"))
-            self._note_window(job)
+            if state.is_waiting:
+                self._begin_period(self._period_of(state))
+                if state.intent is None and state.verdict is not None and state.verdict.reason == "in_progress":
+                    self._committer.submit(TickWork(self, [state.stream], "finished"))
+            self._note_window(state)
+
+    def _tell_of(self, dataset: DatasetState) -> None:
+        jobs = [self._world.get(stream) for stream in sorted(self._world.jobs_of(dataset.stream))]
+        if waiting := [job.stream for job in jobs if isinstance(job, JobState) and _is_told_else(job, dataset.note)]:
+            self._committer.submit(TickWork(self, waiting, "dataset"))
 
     def _period_of(self, job: JobState) -> float:
         return self._period or job.trigger.period or DEFAULT_PERIOD
@@ -149,6 +157,13 @@ class Scheduler:
         if opened:
             self._shut_out.difference_update(opened)
             self._committer.submit(TickWork(self, opened, "window"))
+
+
+def _is_told_else(job: JobState, note: str | None) -> bool:
+    """Whether a job's verdict says something else of its dataset than is known now."""
+    verdict = job.verdict
+    is_about_data = verdict is not None and verdict.reason in ("no_samples", "dataset")
+    return job.is_waiting and is_about_data and verdict is not None and verdict.note != note
 
 
 def _has_open_window(job: JobState, now: datetime) -> bool:

@@ -47,6 +47,22 @@ def test_a_dataset_resource_that_comes_after_its_job(lc, gm):
     gm.expect_all({"numberOfSamples": 10}, train_ready(1))
 
 
+def test_a_job_is_told_as_soon_as_what_is_wrong_with_its_data_changed(lc, gm):
+    lc.file("/data").mkdir()
+    gm.job()
+    waits_for(lc, "default/ds")
+    gm.dataset()
+    eventually(lambda: "/data/ds.txt" in lc.job()["verdict"]["detail"])
+    lc.write("/data/ds.txt", "")
+    eventually(lambda: lc.job()["verdict"]["reason"] == "no_samples")
+    gm.delete("ds", DATASET)
+    waits_for(lc, "default/ds")
+    with lc.journal() as journal:
+        rows = journal.rows.rows(stream="default/lifelonglearningjob/job1")
+    assert {(row.name, b'"cause":"dataset"' in row.state) for row in rows[1:]} == {("Ticked", True)}
+    assert 3 <= len(rows) - 1 <= 4  # the file may be looked at before the job is told of the resource
+
+
 def test_a_dataset_that_is_deleted_keeps_its_job_waiting_and_goes_on_when_it_is_back(lc, gm):
     lc.write("/data/ds.txt", TEN)
     gm.dataset()
@@ -71,8 +87,9 @@ def test_an_unreadable_dataset_is_said_once_and_read_when_it_can_be(lc, gm):
     gm.dataset()
     gm.job()
     waits_for(lc, "/data/ds.txt")
+    before = lc.job()["counts"]["ticks"]
     lc.tap.publish(lc.topic("tick/{node}"), {})
-    eventually(lambda: lc.job()["counts"]["ticks"] == 1)
+    eventually(lambda: lc.job()["counts"]["ticks"] == before + 1)
     with lc.journal() as journal:
         names = [row.name for row in journal.rows.rows(stream="default/dataset/ds")]
     assert names == ["GlobalManagerMessageReceived", "DatasetUnreadable"]

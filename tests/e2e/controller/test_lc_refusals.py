@@ -214,6 +214,9 @@ def refused(lc: ControllerProcess, topic: str, payload: bytes) -> dict:
     assert error.keys() == {"code", "error", "topic", "id", "quarantine", "time"}
     assert error["topic"] == lc.topic(topic)
     kept = json.loads((lc.state_dir / "quarantine" / f"{error['quarantine']}.json").read_bytes())
-    assert base64.b64decode(kept.pop("payload")) == payload
-    assert kept == {"id": error["quarantine"], **{key: error[key] for key in ("code", "error", "topic", "time")}}
+    assert base64.b64decode(kept["payload"]) == payload
+    assert kept["id"] == error["quarantine"]
+    assert {key: kept[key] for key in ("code", "error", "topic", "time")} == {
+        key: error[key] for key in ("code", "error", "topic", "time")
+    }
     return error

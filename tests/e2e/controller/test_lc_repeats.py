@@ -128,3 +128,11 @@ def test_jobs_of_one_dataset_each_get_all_of_it(lc, gm):
     gm.expect(train_ready(2, "job2"))
     assert lc.file("/output/job2/data/train/2/data.txt").read_text() == "".join(f"s{i}\n" for i in range(5))
     assert lc.file("/output/job1/data/train/1/data.txt").read_text() == "".join(f"s{i}\n" for i in range(8))
+
+
+def test_an_unconfirmed_report_is_repeated_by_itself_under_the_same_id(lc):
+    gm = PlayedGm(lc, with_ids=False)
+    report = ready(lc, gm)
+    heard = lc.tap.wait_for_count(2, lambda m: "/up/" in m.topic and m.json["id"] == report["id"], timeout=30)
+    assert heard[0].payload == heard[1].payload
+    assert len(gm.up) == 2
