@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from lc_events.controller.clock import Clock, stamp
 from lc_events.controller.committer import Committer
+from lc_events.controller.lanes import Lanes
+from lc_events.controller.locations import Locations
+from lc_events.controller.sample_index import sample_index
 from lc_events.controller.transaction import Transaction
 from lc_events.controller.world import State, World
 from lc_events.datasets.header import header_bytes
@@ -20,14 +22,14 @@ from lc_events.faults import reach
 from lc_events.messages.json import JsonObject
 from lc_events.messages.names import DATASET_KIND, stream_id
 from lc_events.messages.resources import below
-from lc_events.storage.port import Storage
+from lc_events.storage.port import WrittenFile
 
 __all__ = ["Effects"]
 
 _log = logging.getLogger("lc_events.effects")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
-_THREADS = 4
+_STOP_SECONDS = 8.0
 _FOLDERS = ("data/train", "data/eval", "train", "eval")
 
 Spooled = Callable[[str, int, int], Iterator[bytes]]
@@ -65,18 +67,17 @@ class Effects:
     """
 
     def __init__(
-        self, committer: Committer, world: World, clock: Clock, *, storage: Callable[[str], Storage], spooled: Spooled
+        self, committer: Committer, world: World, clock: Clock, *, locations: Locations, spooled: Spooled
     ) -> None:
         self._committer = committer
         self._world = world
         self._clock = clock
-        self._storage = storage
+        self._locations = locations
         self._spooled = spooled
-        self._pool = ThreadPoolExecutor(_THREADS, "effect")
+        self._lanes = Lanes("effects")
         self._begun: dict[str, int] = {}
         self._busy: set[str] = set()
         self._due: dict[str, tuple[JobState, Intent, int]] = {}
-        self._stopped = False
         self._with_folders: dict[str, int] = {}
 
     def start(self) -> None:
@@ -84,9 +85,8 @@ class Effects:
         self.consider(self._world.jobs())
 
     def stop(self) -> None:
-        """Let what has begun finish; nothing new begins."""
-        self._stopped = True
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        """Let what has begun finish, if it does in a few seconds; nothing new begins."""
+        self._lanes.stop(_STOP_SECONDS)
 
     def consider(self, states: Iterable[State]) -> None:
         """Begin what changed jobs intend; on the committer's thread."""
@@ -95,14 +95,9 @@ class Effects:
                 continue
             if self._with_folders.get(job.stream) != job.generation:
                 self._with_folders[job.stream] = job.generation
-                self._submit(self._make_folders, job.stream, job.output_dir)
+                self._lanes.submit(self._locations.lane_of_job(job), partial(self._make_folders, job))
             if job.intent is not None and self._begun.get(job.stream) != job.intent.version:
                 self._begin(job, job.intent, attempt=1)
-
-    def _submit(self, task: Callable[..., None], *arguments: object) -> None:
-        if not self._stopped:
-            with contextlib.suppress(RuntimeError):  # stopped meanwhile; a start takes it up again
-                self._pool.submit(task, *arguments)
 
     def _begin(self, job: JobState, intent: Intent, attempt: int) -> None:
         self._begun[job.stream] = intent.version
@@ -110,7 +105,7 @@ class Effects:
             self._due[job.output_dir] = (job, intent, attempt)
         else:
             self._busy.add(job.output_dir)
-            self._submit(self._carry_out, job, intent, attempt)
+            self._lanes.submit(self._locations.lane_of_job(job), partial(self._carry_out, job, intent, attempt))
 
     def _ended(self, output_dir: str) -> None:
         self._busy.discard(output_dir)
@@ -118,14 +113,14 @@ class Effects:
             job, intent, attempt = due
             self._try_again(job.stream, intent, attempt)
 
-    def _make_folders(self, stream: str, output_dir: str) -> None:
+    def _make_folders(self, job: JobState) -> None:
         """The four folders that Sedna makes at insert; where that fails, writing says so in time."""
         try:
-            storage = self._storage(output_dir)
+            storage = self._locations.storage(job, job.output_dir)
             for folder in _FOLDERS:
-                storage.make_folder(f"{output_dir}/{folder}")
+                storage.make_folder(f"{job.output_dir}/{folder}")
         except StorageError as error:
-            _log.warning("%s: %s", stream, error)
+            _log.warning("%s: %s", job.stream, error)
 
     def _carry_out(self, job: JobState, intent: Intent, attempt: int) -> None:
         try:
@@ -147,20 +142,24 @@ class Effects:
         event = intent.event
         if isinstance(event, e.DeployTriggered):
             return self._deploy(job, intent, event)
-        files = [self._write_samples(job, event)]
+        files = self._write_files(job, event)
         return lambda transaction, state, now: _keep(
             transaction, record_files(state, intent.stage, intent.round, files, now, intent=intent.version)
         )
 
-    def _write_samples(self, job: JobState, event: e.TrainingTriggered | e.EvaluationTriggered) -> JsonObject:
+    def _write_files(self, job: JobState, event: e.TrainingTriggered | e.EvaluationTriggered) -> list[JsonObject]:
         url = str(event.input["dataURL"])
-        storage = self._storage(url)
+        storage = self._locations.storage(job, url)
         if isinstance(event, e.EvaluationTriggered) and event.existing and storage.exists(url):
-            size, sha256 = storage.stat(url).size, storage.sha256(url)
+            written = [WrittenFile(url, storage.stat(url).size, storage.sha256(url))]
         else:
-            written = storage.write(url, self._records(job, event))
-            size, sha256 = written.size, written.sha256
-        return {"url": url, "size": size, "sha256": sha256, "records": event.samples}
+            written = [storage.write(url, self._records(job, event))]
+        if event.indexed is not None:
+            index = sample_index(self._records(job, event), event.indexed)
+            written.append(storage.write(str(event.input["dataIndexURL"]), index))
+        return [
+            {"url": file.url, "size": file.size, "sha256": file.sha256, "records": event.samples} for file in written
+        ]
 
     def _records(self, job: JobState, event: e.TrainingTriggered | e.EvaluationTriggered) -> Iterator[bytes]:
         if event.header is not None:
@@ -172,7 +171,7 @@ class Effects:
         source, target = str((event.model or {})["url"]), str(event.target)
         if not below(source, job.output_dir):
             raise StorageError(f"{source} does not lie below the job's outputDir {job.output_dir}", code="outside")
-        copied = self._storage(target).copy(source, target, below=job.output_dir)
+        copied = self._locations.copy(job, source, target)
         return lambda transaction, state, now: _keep(
             transaction,
             record_model(

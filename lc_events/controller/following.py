@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from lc_events.controller.clock import Clock, stamp
 from lc_events.controller.committer import Committer
+from lc_events.controller.lanes import Lanes
+from lc_events.controller.locations import Locations
 from lc_events.controller.observations import Observed, Reread, Sighting, place_of
 from lc_events.controller.world import State, World, dataset_stream
 from lc_events.datasets.follower import Follower
-from lc_events.datasets.mark import Mark
+from lc_events.datasets.mark import Look, Mark, Unreadable
+from lc_events.datasets.source import UnreadableError
 from lc_events.datasets.spool import Spool
 from lc_events.domain.dataset import DatasetState
 from lc_events.domain.decisions import Facts
@@ -27,8 +29,11 @@ __all__ = ["Following"]
 
 _log = logging.getLogger("lc_events.datasets")
 
-_THREADS = 2
 _TROUBLE_PAUSE = 5.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+_STOP_SECONDS = 8.0
+_NO_TROUBLE = ("missing", "not_a_file", "csv_quote", "csv_header")
+"""An object that is not there yet, or is not what it should be: looked at again every period."""
 
 
 @dataclass
@@ -40,7 +45,12 @@ class _Followed:
     follower: Follower
     url: str
     format: str
-    path: Path
+    path: Path | None
+    """None for an object."""
+    gm_messages: int
+    failures: int = 0
+    rest: float = 0.0
+    rest_until: float = 0.0
     is_busy: bool = False
     again: bool = False
     ended: bool = False
@@ -51,7 +61,8 @@ class Following:
     """Looks at datasets when their file changed, and every `period` seconds; one look or reread of each at a time.
 
     A look's records are in the spool, synced, before the commit that holds `DatasetObserved` and the `SamplesArrived`
-    of all its jobs; the next look waits for that commit.
+    of all its jobs; the next look waits for that commit. An S3 server in trouble is tried again after 1 s, 2 s … 60 s,
+    and at once when GM sends the dataset again, for it may bring a new credential.
     """
 
     def __init__(
@@ -61,7 +72,7 @@ class Following:
         clock: Clock,
         *,
         folder: Path,
-        root: Path,
+        locations: Locations,
         period: float,
         zone: str,
         watch: Callable[[Path], None],
@@ -71,13 +82,13 @@ class Following:
         self._world = world
         self._clock = clock
         self._folder = folder
-        self._root = root
+        self._locations = locations
         self._period = period
         self._zone = zone
         self._watch = watch
         self._unwatch = unwatch
         self._followed: dict[str, _Followed] = {}
-        self._pool = ThreadPoolExecutor(_THREADS, "dataset")
+        self._lanes = Lanes("datasets")
 
     def start(self) -> None:
         """Look at every dataset at once, then periodically."""
@@ -85,8 +96,8 @@ class Following:
         self._committer.later(self._period, self._look_at_all)
 
     def stop(self) -> None:
-        """Let a look that has begun finish."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        """Let looks that have begun finish, if they do in a few seconds."""
+        self._lanes.stop(_STOP_SECONDS)
 
     def spooled(self, dataset: str, first: int, last: int) -> Iterator[bytes]:
         """Records `[first, last)` of a dataset's spool; StorageError if they are gone."""
@@ -128,6 +139,10 @@ class Following:
             self._end(followed)
         if state.is_live and not (followed is not None and is_same):
             self._begin(state)
+        elif state.is_live and followed is not None and followed.gm_messages != state.gm_messages:
+            followed.gm_messages = state.gm_messages
+            followed.rest_until = 0.0
+            self._request(followed)
 
     def _begin(self, state: DatasetState) -> None:
         spool = Spool(self._spool_folder(state.stream))
@@ -135,14 +150,16 @@ class Following:
         if self._world.has_broken_job(state.namespace):
             length = max(length, spool.length)  # what a history that cannot be read refers to stays
         spool.cut(length)
-        path = self._root / state.url.lstrip("/")
+        path = self._locations.path(state.url)
         mark = None if state.mark is None else Mark.from_json(state.mark)
+        source = self._locations.source(state.stream, state.url)
         follower = Follower(
-            path, url=state.url, format=state.format, mark=mark, spool=spool, partial_seconds=self._period
+            source, url=state.url, format=state.format, mark=mark, spool=spool, partial_seconds=self._period
         )
-        followed = _Followed(state.stream, spool, follower, state.url, state.format, path)
+        followed = _Followed(state.stream, spool, follower, state.url, state.format, path, state.gm_messages)
         self._followed[state.stream] = followed
-        self._watch(path)
+        if path is not None:
+            self._watch(path)
         self._request(followed)
 
     def _committed_length(self, state: DatasetState) -> int:
@@ -153,8 +170,9 @@ class Following:
     def _end(self, followed: _Followed) -> None:
         followed.ended = True
         del self._followed[followed.stream]
-        if not any(other.path == followed.path for other in self._followed.values()):
-            self._unwatch(followed.path)
+        path = followed.path
+        if path is not None and not any(other.path == path for other in self._followed.values()):
+            self._unwatch(path)
 
     def _look_at_all(self) -> None:
         self._committer.later(self._period, self._look_at_all)
@@ -165,16 +183,17 @@ class Following:
         """Look now, or once more when the look that is under way was committed."""
         with followed.lock:
             followed.again = followed.is_busy
-            if followed.is_busy or followed.ended:
+            if followed.is_busy or followed.ended or self._clock.monotonic() < followed.rest_until:
                 return
             followed.is_busy = True
-        with contextlib.suppress(RuntimeError):  # stopped meanwhile
-            self._pool.submit(self._attend, followed)
+        lane = self._locations.lane_of_dataset(followed.stream, followed.url)
+        self._lanes.submit(lane, partial(self._attend, followed))
 
     def _finished(self, followed: _Followed, again_in: float | None) -> None:
         with followed.lock:
             followed.is_busy = False
-            again_in = 0.0 if followed.again else again_in
+            again_in = followed.rest or (0.0 if followed.again else again_in)
+            followed.rest_until = self._clock.monotonic() + followed.rest
         if again_in is not None and not followed.ended:
             if again_in <= 0:
                 self._request(followed)
@@ -182,18 +201,14 @@ class Following:
                 self._committer.later(again_in, lambda: self._request(followed))
 
     def _attend(self, followed: _Followed) -> None:
-        """On a thread of the pool: serve a job that lags, else look at the file."""
+        """On a thread of its lane: serve a job that lags, else look at the file."""
         try:
             self._trim(followed)
             job = self._laggard(followed.stream)
-            if job is not None:
-                work: Observed | Reread = self._reread(followed, job)
-            else:
-                look = followed.follower.look(keep=bool(self._world.jobs_of(followed.stream)))
-                work = Observed(self._sighting(followed), look)
+            work = (job and self._reread(followed, job)) or self._looked(followed)
         except StorageError as error:
             _log.warning("%s: %s", followed.stream, error)
-            self._finished(followed, min(self._period, _TROUBLE_PAUSE) if error.code != "changed" else 0.0)
+            self._finished(followed, min(self._period, _TROUBLE_PAUSE))
         except Exception:  # noqa: BLE001 - a defect must not end the pool's thread unseen
             _log.exception("%s: could not be looked at", followed.stream)
             self._finished(followed, self._period)
@@ -217,13 +232,33 @@ class Following:
         jobs = (self._world.get(job) for job in self._world.jobs_of(stream))
         return any(isinstance(job, JobState) and job.starts_at_end for job in jobs)
 
-    def _reread(self, followed: _Followed, job: JobState) -> Reread:
+    def _looked(self, followed: _Followed) -> Observed:
+        return self._observed(followed, followed.follower.look(keep=bool(self._world.jobs_of(followed.stream))))
+
+    def _observed(self, followed: _Followed, look: Look) -> Observed:
+        """A look as work; one that failed at a server makes the next one wait."""
+        if followed.path is None and isinstance(look, Unreadable) and look.code not in _NO_TROUBLE:
+            followed.rest = min(_FIRST_PAUSE * 2 ** min(followed.failures, 10), _LONGEST_PAUSE)
+            followed.failures += 1
+        else:
+            followed.failures, followed.rest = 0, 0.0
+        return Observed(self._sighting(followed), look)
+
+    def _reread(self, followed: _Followed, job: JobState) -> Reread | Observed | None:
+        """What a job lacks; None if a look must first say what the file is now."""
         dataset = self._world.dataset(followed.stream)
         if dataset is None or dataset.mark is None:
-            raise StorageError(f"{followed.url}: nothing was counted yet", code="changed")
+            return None
         mark = Mark.from_json(dataset.mark)
         rows, offset = place_of(job, dataset)
-        batch = followed.follower.reread(rows=rows, offset=offset, until=mark)
+        try:
+            batch = followed.follower.reread(rows=rows, offset=offset, until=mark)
+        except StorageError as error:
+            if error.code == "changed":
+                return None
+            if not isinstance(error, UnreadableError):
+                raise
+            return self._observed(followed, Unreadable(error.code, f"{followed.url}: {error}"))
         return Reread(self._sighting(followed), job, dataset.epoch, batch, mark)
 
     def _trim(self, followed: _Followed) -> None:

@@ -40,6 +40,10 @@ _COMMON = {
 _CONFIG = {"config": Meaning("none", "TOML file with settings: these names in lower case, without the prefix")}
 _NODE = {"node": Meaning("host name", "this edge node: 1 to 64 of A-Z a-z 0-9 _ . -, and not gm")}
 _ROOT = {"root": Meaning("/", "prefix of every local path of a resource; paths sent to GM are without it")}
+_S3 = {
+    "s3_ca_file": Meaning("boto3's CAs", "CA certificates (PEM) that an S3 server's one must come from"),
+    "s3_timeout_seconds": Meaning("20", "an S3 server that sends nothing for so long is slow, and asked again later"),
+}
 _SEDNA_NAMES = {"node": "NODENAME", "root": "ROOTFS_MOUNT_DIR"}
 
 LC = Program(
@@ -59,6 +63,7 @@ LC = Program(
         "dataset_seconds": Meaning(
             "60", "period of looking at a dataset where the file system gives no notice, and at S3"
         ),
+        **_S3,
         "timezone": Meaning("the system's", "zone of a trigger's daily window, as Europe/Berlin"),
         "max_message_bytes": Meaning("1048576", "larger messages are refused"),
         **_COMMON,
@@ -89,6 +94,7 @@ WORKER = Program(
         "programs": Meaning(".", "folder of the programs, $(WORKER_PROGRAMS) in a job's command"),
         "concurrency": Meaning("2", "train and eval programs that run at one time; others wait"),
         "grace_seconds": Meaning("5", "between asking a program to end and ending it"),
+        **_S3,
         **_COMMON,
         **_CONFIG,
     },

@@ -37,6 +37,7 @@ from lc_events.settings.files import (
 )
 from lc_events.settings.sources import ProgramSettings
 from lc_events.settings.timezone import system_zone
+from lc_events.storage.s3_clients import READ_SECONDS
 from lc_events.workers.settings import AgentSettings
 
 __all__ = ["BrokerSettings", "GmSettings", "LcSettings", "WorkerSettings", "broker_settings"]
@@ -102,6 +103,8 @@ class LcSettings(_ClientFields):
     """None: each trigger's `checkPeriodSeconds`, else 60."""
     ticks: Literal["all", "decisive"] = "all"
     dataset_seconds: Seconds = 60.0
+    s3_ca_file: FilePath | None = None
+    s3_timeout_seconds: Seconds = READ_SECONDS
     timezone: ZoneName = Field(default_factory=system_zone)
     max_message_bytes: MessageBytes = 1_048_576
 
@@ -142,6 +145,8 @@ class WorkerSettings(_ClientFields):
     allow: Words = ("python", "python3")
     concurrency: int = Field(2, gt=0)
     grace_seconds: Seconds = 5.0
+    s3_ca_file: FilePath | None = None
+    s3_timeout_seconds: Seconds = READ_SECONDS
 
     @property
     def agent(self) -> AgentSettings:
@@ -154,6 +159,8 @@ class WorkerSettings(_ClientFields):
             allow=self.allow,
             concurrency=self.concurrency,
             grace_seconds=self.grace_seconds,
+            s3_ca_file=self.s3_ca_file,
+            s3_timeout_seconds=self.s3_timeout_seconds,
         )
 
     @property

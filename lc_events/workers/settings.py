@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lc_events.storage.s3_clients import READ_SECONDS
+
 __all__ = ["AgentSettings"]
 
 
@@ -27,6 +29,8 @@ class AgentSettings:
     allow: tuple[str, ...] = ("python", "python3")
     concurrency: int = 2
     grace_seconds: float = 5.0
+    s3_ca_file: Path | None = None
+    s3_timeout_seconds: float = READ_SECONDS
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
 
     def __post_init__(self) -> None:

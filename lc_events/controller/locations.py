@@ -1,0 +1,99 @@
+"""Where the URLs of jobs and datasets lead: files below one root, or objects as each one's own credential sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from lc_events.controller.lanes import LOCAL
+from lc_events.controller.world import World, dataset_stream
+from lc_events.datasets.object_source import ObjectSource
+from lc_events.datasets.source import LocalSource, Source
+from lc_events.domain.job import JobState
+from lc_events.errors import StorageError
+from lc_events.messages.resources import is_s3
+from lc_events.messages.secrets import CREDENTIAL, Secrets
+from lc_events.storage import Credential, Storage, Storages, WrittenFile
+
+__all__ = ["Locations"]
+
+_ANNOTATION = f"metadata/annotations/{CREDENTIAL}"
+
+
+class Locations:
+    """Storages and sources by who asks. The credential is looked up each time, so that a new one counts at once.
+
+    A job's is its own, else its dataset's if its output lies in the dataset's bucket; a dataset's is its own, else
+    that of a live job that learns from it; where none is given, S3 is what boto3 finds for itself.
+    """
+
+    def __init__(self, world: World, secrets: Callable[[str], Secrets], storages: Storages, root: Path) -> None:
+        self._world = world
+        self._secrets = secrets
+        self._storages = storages
+        self._root = root
+
+    def path(self, url: str) -> Path | None:
+        """The file of a local URL, None for an object."""
+        return None if is_s3(url) else self._root / url.lstrip("/")
+
+    def source(self, dataset: str, url: str) -> Source:
+        """Where a dataset (its stream) is read from."""
+        path = self.path(url)
+        if path is not None:
+            return LocalSource(path)
+        return ObjectSource(lambda: self._storages.s3(self._of_dataset(dataset)).open_object(url))
+
+    def storage(self, job: JobState, url: str) -> Storage:
+        """Storage of a URL of a job; raises `StorageError`."""
+        return self._storages.storage_for(url, self._of_job(job) if is_s3(url) else None)
+
+    def copy(self, job: JobState, source: str, target: str) -> WrittenFile:
+        """Copy a model of a job; `Storage.copy` says what is refused."""
+        credential = self._of_job(job) if is_s3(source) or is_s3(target) else None
+        return self._storages.copy(source, target, below=job.output_dir, credential=credential)
+
+    def lane_of_job(self, job: JobState) -> str:
+        """What a job's files share with those of other jobs: the disk, or a server."""
+        return _lane(job.output_dir, lambda: self._of_job(job))
+
+    def lane_of_dataset(self, dataset: str, url: str) -> str:
+        """As `lane_of_job`, of a dataset's file."""
+        return _lane(url, lambda: self._of_dataset(dataset))
+
+    def _of_job(self, job: JobState) -> Credential:
+        own = self._own(job.stream)
+        stream = dataset_stream(job)
+        dataset = self._world.dataset(stream)
+        if (
+            own is None
+            and stream is not None
+            and dataset is not None
+            and _bucket(dataset.url) == _bucket(job.output_dir)
+        ):
+            own = self._own(stream)
+        return own or Credential()
+
+    def _of_dataset(self, dataset: str) -> Credential:
+        for stream in (dataset, *sorted(self._world.jobs_of(dataset))):
+            if (found := self._own(stream)) is not None:
+                return found
+        return Credential()
+
+    def _own(self, stream: str) -> Credential | None:
+        text = self._secrets(stream).get(_ANNOTATION)
+        return None if text is None else Credential.from_annotation(text)
+
+
+def _bucket(url: str) -> str:
+    return urlsplit(url).netloc
+
+
+def _lane(url: str, credential: Callable[[], Credential]) -> str:
+    if not is_s3(url):
+        return LOCAL
+    try:
+        return credential().endpoint or "s3"
+    except StorageError:
+        return "s3"
