@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lc_events.cli.output import Format, print_json
-from lc_events.cli.reading import Config, Job, Output, Store, open_archive, read_moment
+from lc_events.cli.output import Format, print_json, print_lines, table
+from lc_events.cli.reading import Config, Job, Output, Store, open_archive, read_moment, zone
+from lc_events.errors import UsageError
+from lc_events.messages.names import JOB_KIND
 from lc_events.printable import printable
+
+if TYPE_CHECKING:
+    from lc_events.application.audit.other_course import Round
+    from lc_events.application.audit.what_if import Outcome
 
 __all__ = ["family"]
 
@@ -30,7 +37,6 @@ def why(
     """Say why a job did or did not train, evaluate, deploy."""
     from lc_events.application.audit.why import why as explained
     from lc_events.cli.described import described
-    from lc_events.cli.output import print_lines
     from lc_events.controller.clock import stamp
 
     moment = read_moment(time)
@@ -41,3 +47,77 @@ def why(
         print_lines(described(answer.facts))
     else:
         print_json(answer.to_json(), output)
+
+
+@family.command("what-if")
+def what_if(
+    job: Job,
+    *,
+    threshold: Annotated[float | None, typer.Option(metavar="N", help="Compare with this number.")] = None,
+    operator: Annotated[str | None, typer.Option(metavar="OP", help="Compare so: gt ge eq ne le lt, or > >= …")] = None,
+    window: Annotated[
+        str | None, typer.Option(metavar="A-B", help="Train only then: 01:00-05:00; none is at any time.")
+    ] = None,
+    train_prob: Annotated[float | None, typer.Option(metavar="P", help="This share of the samples trains.")] = None,
+    stage: Annotated[
+        list[str] | None,
+        typer.Option("--stage", metavar="STAGE=DURATION", help="A stage lasts so long, as Train=20m, not as recorded."),
+    ] = None,
+    store: Store = None,
+    config: Config = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Say which rounds there would have been under another rule; nothing is written."""
+    from lc_events.application.audit.other_rule import OtherRule
+    from lc_events.application.audit.what_if import what_if as decided
+
+    rule = OtherRule(threshold, operator, window, train_prob)
+    if rule.is_empty:
+        raise UsageError("what-if needs something that is otherwise: --threshold, --operator, --window, --train-prob")
+    told = dict(map(_stage_time, stage or ()))
+    with open_archive(store, config) as archive:
+        stream = archive.find(job)
+        if archive.node == "gm" or stream.split("/")[1] != JOB_KIND:
+            raise UsageError(f"{stream} decides nothing here: what-if is asked of a job in a local controller's store")
+        outcome = decided(stream, list(archive.journal.stream(stream)), rule, told=told)
+    if output is Format.TABLE:
+        print_lines(_side_by_side(outcome))
+    else:
+        print_json(outcome.to_json(), output)
+
+
+def _stage_time(text: str) -> tuple[str, timedelta]:
+    from lc_events.cli.moments import read_duration
+
+    stage, _, duration = text.partition("=")
+    if stage not in ("Train", "Eval", "Deploy") or not duration:
+        raise UsageError(f"--stage {text!r} is not STAGE=DURATION with a stage Train, Eval or Deploy, as Train=20m")
+    return stage, read_duration(duration)
+
+
+def _side_by_side(outcome: Outcome) -> Iterator[str]:
+    from lc_events.cli.moments import show_time
+
+    local = zone()
+
+    def cells(rounds: Sequence[Round], number: int) -> tuple[str, str]:
+        if number >= len(rounds):
+            return "-", "-"
+        return show_time(rounds[number].time, local)[:19], str(rounds[number].samples)
+
+    count = max(len(outcome.recorded), len(outcome.what_if))
+    both = [
+        (
+            (outcome.what_if if number < len(outcome.what_if) else outcome.recorded)[number].round,
+            *cells(outcome.recorded, number),
+            *cells(outcome.what_if, number),
+        )
+        for number in range(count)
+    ]
+    yield from table(("ROUND", "RECORDED", "SAMPLES", "WHAT IF", "SAMPLES"), both)
+    yield ""
+    if outcome.parted_at is None:
+        yield "Nothing would have been otherwise."
+    else:
+        yield f"The two part at version {outcome.parted_at}."
+        yield from (f"Note: {printable(note)}." for note in outcome.notes)

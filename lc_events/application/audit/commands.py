@@ -12,7 +12,7 @@ from lc_events.messages.gm import DownMessage, Operation
 from lc_events.messages.json import JsonObject
 from lc_events.messages.names import DATASET_KIND, JOB_KIND
 
-__all__ = ["conditions_after", "dataset_message", "facts", "job_message", "samples"]
+__all__ = ["conditions_after", "dataset_message", "facts", "job_message", "samples", "told"]
 
 _SOME_NOTE = "the dataset cannot be read"
 """`SamplesArrived` does not store what was wrong with the dataset, only that something was."""
@@ -51,6 +51,13 @@ def job_message(
         "status": {"conditions": list(conditions)},
     }
     return _message(JOB_KIND, state, event, content)
+
+
+def told(state: JobState, conditions: Sequence[JsonObject]) -> DownMessage:
+    """GM says of the job as it is that it stands at these conditions."""
+    status: JsonObject = {"conditions": list(conditions)}
+    content: JsonObject = {"kind": state.kind, "metadata": state.metadata, "spec": state.spec, "status": status}
+    return DownMessage(None, "update", JOB_KIND, state.namespace, state.name, content, None)
 
 
 def dataset_message(event: e.GlobalManagerMessageReceived, state: DatasetState) -> DownMessage:

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 from lc_events.application.audit import wording
 from lc_events.application.audit.recall import Recall, Standing
-from lc_events.application.audit.windows import last_closing, next_closing
+from lc_events.application.audit.windows import last_closing, next_closing, next_opening
 from lc_events.domain import events as e
 from lc_events.domain.views import verdict_detail
-from lc_events.domain.window import is_open, next_opening, show_window
+from lc_events.domain.window import is_open, show_window
 from lc_events.messages.json import Json
 
 __all__ = ["not_trained"]

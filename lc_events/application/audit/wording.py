@@ -27,8 +27,11 @@ def clock(time: datetime, moment: datetime, zone: str) -> str:
 
 
 def local(time: datetime, zone: str) -> datetime:
-    """A moment by the wall clock of a zone."""
-    return time.astimezone(ZoneInfo(zone))
+    """A moment by the wall clock of a zone; a clock at the end of time stays where it is."""
+    try:
+        return time.astimezone(ZoneInfo(zone))
+    except OverflowError:
+        return time
 
 
 def _date(then: datetime, now: datetime) -> str:
