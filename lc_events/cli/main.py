@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lc_events import __version__
-from lc_events.cli import exports, history, jobs, operate, quarantine, report, run, topics, verify, why
+from lc_events.cli import (
+    exports,
+    history,
+    jobs,
+    operate,
+    provenance,
+    quarantine,
+    report,
+    run,
+    tail,
+    topics,
+    verify,
+    why,
+)
 from lc_events.errors import LcError
 from lc_events.printable import printable
 
@@ -42,10 +55,12 @@ for family in (
     jobs.family,
     history.family,
     why.family,
+    provenance.family,
     verify.family,
     exports.family,
     report.family,
     quarantine.family,
+    tail.family,
     topics.family,
 ):
     app.add_typer(family)
