@@ -13,9 +13,9 @@ _HEAD = """\
 # Events
 
 Each is stored under its name, as JSON, in the `state` column of `stored_events`, and published as the `data` of a
-CloudEvent of type `io.sedna.lc.NAME.v1`. Every event has `time`, its receipt: RFC 3339 in UTC with microseconds. A field
-that equals its default is not stored. Ranges are `[first, last)`; `spooled` counts positions in the dataset's spool,
-`rows` records of its file from 0.
+CloudEvent of type `io.sedna.lc.NAME.v1`. Every event has `time`, its receipt: RFC 3339 in UTC with microseconds. A
+field that equals its default is not stored. Ranges are `[first, last)`; `spooled` counts positions in the dataset's
+spool, `rows` records of its file from 0.
 """
 
 
