@@ -1,4 +1,4 @@
-"""What happened to a job: `history`."""
+"""What happened to a job, and what it changed: `history`, `diff`."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lc_events.cli.output import Format, print_lines, print_list
+from lc_events.cli.output import Format, print_json, print_lines, print_list, table
 from lc_events.cli.reading import Config, Job, Output, Store, open_archive, read_moment, zone
 from lc_events.errors import UsageError
 from lc_events.printable import printable
 
 if TYPE_CHECKING:
     from lc_events.application.audit.archive import Archive
+    from lc_events.application.audit.difference import Change
     from lc_events.application.audit.travel import Span
 
 __all__ = ["family"]
 
 family = typer.Typer()
 
+_MOST_NAMED, _MOST_TEXT = 3, 60
 _NAME_WIDTH = len("GlobalManagerMessageReceived")
 
 
@@ -82,3 +84,40 @@ def _table(archive: Archive[Any], stream: str, span: Span) -> Iterator[str]:
                 yield f"{'':>{width}}  generation {state.generation}"
             why = printable(narrate(event, state))
             yield f"{row.version:>{width}}  {show_time(event.time, local)}  {row.name:{_NAME_WIDTH}}  {why}".rstrip()
+
+
+@family.command()
+def diff(
+    job: Job,
+    *,
+    first: Annotated[int, typer.Option("--from", metavar="V", min=0, help="After this version; 0: before the first.")],
+    last: Annotated[int, typer.Option("--to", metavar="V", min=1, help="After this version.")],
+    store: Store = None,
+    config: Config = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Say what changed between two versions, field by field, and which events did it."""
+    import orjson
+
+    from lc_events.application.audit.difference import difference
+
+    with open_archive(store, config) as archive:
+        changes = difference(archive, archive.find(job), first, last)
+    if output is Format.TABLE:
+        print_lines(table(("FIELD", "FROM", "TO", "BY"), [_changed(change) for change in changes]))
+    elif output is Format.JSON:
+        print_json({"from": first, "to": last, "changes": [change.to_json() for change in changes]}, output)
+    else:
+        print_list((orjson.dumps(change.to_json()) for change in changes), output)
+
+
+def _changed(change: Change) -> tuple[str, ...]:
+    by = [f"{each.version} {each.name}" for each in change.by]
+    if len(by) > _MOST_NAMED:
+        by[1:-1] = [f"{len(by) - 2} more"]
+    return change.field, _short(change.before), _short(change.after), ", ".join(by)
+
+
+def _short(value: object) -> str:
+    text = "-" if value is None else str(value)
+    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}…"

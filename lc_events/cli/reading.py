@@ -20,7 +20,19 @@ if TYPE_CHECKING:
     from lc_events.application.audit.archive import Archive
     from lc_events.application.journal import Journal
 
-__all__ = ["Config", "Job", "OneJob", "Output", "Store", "open_archive", "opened", "read_moment", "store_path", "zone"]
+__all__ = [
+    "Config",
+    "Job",
+    "OneJob",
+    "Output",
+    "Store",
+    "open_archive",
+    "opened",
+    "read_moment",
+    "setting",
+    "store_path",
+    "zone",
+]
 
 Job = Annotated[str, typer.Argument(metavar="JOB", help="NAMESPACE/NAME, or NAME in the namespace default.")]
 OneJob = Annotated[
@@ -103,11 +115,18 @@ def _archive(journal: Journal, config: Path | None) -> Archive[Any]:
 
 def _node(config: Path | None) -> str:
     """The node as `run` would be told, for a store that does not say whose it is."""
+    return setting("node", config) or os.environ.get("NODENAME") or socket.gethostname()
+
+
+def setting(name: str, config: Path | None) -> str | None:
+    """A setting of the local controller, unchecked: from the environment, else from the TOML file."""
+    if told := os.environ.get(f"LC_{name.upper()}"):
+        return told
     from lc_events.settings.files import read_config
 
-    config = _config(config)
-    told = os.environ.get("LC_NODE") or (read_config(config).get("node") if config else None)
-    return str(told or os.environ.get("NODENAME") or socket.gethostname())
+    file = _config(config)
+    value = read_config(file).get(name) if file else None
+    return None if value is None else str(value)
 
 
 def zone() -> str:

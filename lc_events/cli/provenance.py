@@ -1,0 +1,144 @@
+"""Which data made a model: `provenance`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from lc_events.cli.output import Format, print_json, print_lines, table
+from lc_events.cli.reading import Config, Job, Output, Store, open_archive, setting, zone
+from lc_events.errors import IntegrityError, NotFoundError, StorageError, UsageError
+from lc_events.messages.names import JOB_KIND
+
+if TYPE_CHECKING:
+    from lc_events.application.audit.provenance import Provenance
+    from lc_events.messages.json import Json, JsonObject
+    from lc_events.storage import Storages
+
+__all__ = ["family"]
+
+family = typer.Typer()
+
+
+class CheckedFile(NamedTuple):
+    """A file of a round as it lies there now: `ok`, `missing`, `changed`, `unreadable`, and what is wrong."""
+
+    what: str
+    url: str
+    state: str
+    detail: str | None = None
+
+
+@family.command()
+def provenance(
+    job: Job,
+    *,
+    round_: Annotated[int, typer.Option("--round", metavar="N", min=1, help="Number of the training trigger.")],
+    generation: Annotated[
+        int | None, typer.Option(metavar="G", min=1, help="Which life of the name; the newest that has the round.")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Compare the files where they lie now.")] = False,
+    root: Annotated[
+        Path | None, typer.Option("--root", metavar="DIR", help="Prefix of local paths, for --check. [LC_ROOT]")
+    ] = None,
+    store: Store = None,
+    config: Config = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Say which records, files and model a round consists of, with their hashes."""
+    from lc_events.application.audit.provenance import provenance as looked_up
+
+    with open_archive(store, config) as archive:
+        stream = archive.find(job)
+        if archive.node == "gm" or stream.split("/")[1] != JOB_KIND:
+            raise UsageError(
+                f"{stream} trains nothing here: provenance is asked of a job in a local controller's store"
+            )
+        found = looked_up(list(archive.journal.stream(stream)), round_, generation)
+    checked = _check(found, _storages(root, config)) if check else None
+    if output is Format.TABLE:
+        print_lines(_told(found, checked))
+    else:
+        files: dict[str, Json] = {} if checked is None else {"checked": [each._asdict() for each in checked]}
+        print_json({**found.to_json(), **files}, output)
+    _fail_if_wrong(checked or [])
+
+
+def _told(found: Provenance, checked: list[CheckedFile] | None) -> Iterator[str]:
+    """The records that went in, then the files that came of them."""
+    from lc_events.cli.moments import show_time
+
+    decided = show_time(found.train.time, zone())[:19]
+    yield f"Round {found.round} of generation {found.generation}, decided {decided} by version {found.train.version}"
+    yield ""
+    parts = [("train", found.train), *([("eval", found.eval)] if found.eval is not None else [])]
+    records = [
+        (what, part.dataset, part.epoch, *part.rows, part.rows[1] - part.rows[0], part.version, part.url)
+        for what, file in parts
+        for part in file.records
+    ]
+    yield from table(("FOR", "DATASET", "FILE", "FROM", "BEFORE", "RECORDS", "VERSION", "URL"), records)
+    yield ""
+    states = {(each.what, each.url): each for each in checked or ()}
+    rows = []
+    for what, url, recorded in _files(found):
+        state = states.get((what, url))
+        compared = () if checked is None else ("-", "") if state is None else (state.state, state.detail or "")
+        rows.append((what, recorded["size"], str(recorded["sha256"])[:12], url, *compared))
+    yield from table(("FILE", "BYTES", "SHA256", "URL", *(() if checked is None else ("STATE", "DETAIL"))), rows)
+
+
+def _files(found: Provenance) -> list[tuple[str, str, JsonObject]]:
+    """What each file is for, its URL, and size and hash as recorded."""
+    files = [("train", str(file["url"]), file) for file in found.train.files]
+    files += [("eval", str(file["url"]), file) for file in (found.eval.files if found.eval is not None else ())]
+    if (model := found.model) is not None:
+        files += [("model", str(model["source"]), model), ("deployed", str(model["url"]), model)]
+    return files
+
+
+def _storages(root: Path | None, config: Path | None) -> Storages:
+    """Files where the local controller has them; S3 with the credentials that boto3 finds."""
+    from lc_events.storage import LocalStorage, S3Clients, Storages
+
+    named = root or setting("root", config) or os.environ.get("ROOTFS_MOUNT_DIR") or "/"
+    return Storages(LocalStorage(Path(named)), S3Clients())
+
+
+def _check(found: Provenance, storages: Storages) -> list[CheckedFile]:
+    return [
+        CheckedFile(what, url, "replaced", f"by version {found.replaced[url]}")
+        if url in found.replaced
+        else _checked(what, url, recorded, storages)
+        for what, url, recorded in _files(found)
+    ]
+
+
+def _checked(what: str, url: str, recorded: JsonObject, storages: Storages) -> CheckedFile:
+    try:
+        storage = storages.storage_for(url)
+        size, sha256 = storage.stat(url).size, storage.sha256(url)
+    except StorageError as error:
+        return CheckedFile(what, url, "missing" if error.missing else "unreadable", str(error))
+    if (size, sha256) == (recorded["size"], recorded["sha256"]):
+        return CheckedFile(what, url, "ok")
+    return CheckedFile(
+        what,
+        url,
+        "changed",
+        f"{size} bytes, sha256 {sha256[:12]}; recorded are {recorded['size']} bytes, {str(recorded['sha256'])[:12]}",
+    )
+
+
+def _fail_if_wrong(checked: list[CheckedFile]) -> None:
+    """A changed file is a broken promise; one that is gone is only gone."""
+    changed = [each.url for each in checked if each.state == "changed"]
+    gone = [each.url for each in checked if each.state in ("missing", "unreadable")]
+    if changed:
+        raise IntegrityError(f"not what was recorded: {', '.join(changed)}")
+    if gone:
+        raise NotFoundError(f"cannot be compared: {', '.join(gone)}")
