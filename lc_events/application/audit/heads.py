@@ -14,7 +14,8 @@ from lc_events.messages.names import JOB_KIND, stream_id
 
 __all__ = ["SeenHead", "heads_of", "read_heads"]
 
-_TOPIC = re.compile(r"(?:[^/ ]+/)+state/([^/ ]+)/heads/([^/ ]+)/([^/ ]+)")
+_LEVEL = r"[A-Za-z0-9_.-]+"
+_TOPIC = re.compile(rf"(?:{_LEVEL}/)+state/({_LEVEL})/heads/({_LEVEL})/({_LEVEL})")
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
