@@ -117,7 +117,11 @@ def test_seven_rounds_are_the_same_when_the_broker_restarts_within(mosquitto, to
 
 
 def assert_seven_rounds_passed(lc):
-    state = eventually(lambda: (s := lc.job())["stage"] == "Train" and s["type"] == "Waiting" and s)
+    def passed():
+        state = lc.job()
+        return state["stage"] == "Train" and state["model"] and state["model"]["round"] == 7 and state
+
+    state = eventually(passed)
     assert (state["round"], state["generation"]) == (7, 1)
     assert state["samples"] == {
         "seen": 70,
