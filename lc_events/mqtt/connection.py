@@ -15,6 +15,7 @@ from paho.mqtt.enums import MQTTErrorCode
 
 from lc_events.errors import BrokerError, UsageError
 from lc_events.mqtt.acknowledgements import Acknowledgements
+from lc_events.mqtt.buffered import NetworkLoop
 from lc_events.mqtt.packets import DISCONNECTED, Connected, Publication, Received
 from lc_events.mqtt.paho_client import (
     MQTT_5,
@@ -119,6 +120,8 @@ class Connection:
             self._paho.username_pw_set(settings.username, settings.password)
         if will is not None:
             self._paho.will_set(will.topic, will.payload, will.qos, will.retain)
+        self._network: NetworkLoop
+        self._network_thread: int | None = None
         self._lock = threading.Lock()
         self._open = False
         self._leaving = False
@@ -134,6 +137,8 @@ class Connection:
     def run(self, listener: Listener) -> Ended:
         """Connect and serve the connection until it ends; whatever is unconfirmed then is reported as such."""
         connected = False
+        self._network = NetworkLoop(self._paho)
+        self._network_thread = threading.get_ident()
         try:
             connected = self._connect() and self._serve(listener)
         finally:
@@ -154,6 +159,7 @@ class Connection:
                 raise BrokerError("not connected to the broker", code="not_connected")
             if len(self._in_flight) < self._window:
                 self._send(ticket, publication)
+                self._wake()
             elif len(self._waiting) < self._options.max_waiting:
                 self._waiting.append((ticket, publication))
             else:
@@ -164,11 +170,19 @@ class Connection:
         with self._lock:
             for mid in self._acknowledgements.done(received.delivery):
                 self._paho.ack(mid, 1)
+            self._wake()
 
     def disconnect(self) -> None:
         """Say goodbye, so that the will is not published; `run` returns soon after."""
         self._leaving = True
         self._paho.disconnect()
+        with self._lock:
+            self._wake()
+
+    def _wake(self) -> None:
+        """Have written what was queued, if another thread must do it; under the lock, lest the pipe be closed."""
+        if self._network_thread not in (None, threading.get_ident()):
+            self._network.wake()
 
     def abort(self) -> None:
         """End without the broker's help."""
@@ -207,8 +221,7 @@ class Connection:
         """Run the network loop until the socket is gone; whether the broker had accepted us."""
         deadline = time.monotonic() + self._options.connect_timeout_seconds
         while self._paho.socket() is not None:
-            code = self._paho.loop(_SELECT_SECONDS)
-            self._dispatch(listener)
+            code = self._network.step(_SELECT_SECONDS, lambda: self._dispatch(listener))
             if code != MQTTErrorCode.MQTT_ERR_SUCCESS:
                 break
             if not self._open and time.monotonic() > deadline:
@@ -300,6 +313,8 @@ class Connection:
             lost = [*self._in_flight.values(), *(ticket for ticket, _ in self._waiting)]
             self._in_flight.clear()
             self._waiting.clear()
+            self._network_thread = None
+            self._network.close()
         sock = self._paho.socket()
         if sock is not None:
             sock.close()

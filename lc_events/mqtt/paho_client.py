@@ -12,6 +12,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
+from lc_events.mqtt.buffered import BufferedClient
 from lc_events.mqtt.reasons import Failure, connection_failed
 
 if TYPE_CHECKING:
@@ -94,13 +95,13 @@ def noting_client(
     client_id: str,
     clean: bool,
     connect_timeout_seconds: float,
-) -> paho.Client:
+) -> BufferedClient:
     """A client whose callbacks append to `events` and do nothing else: paho calls them with its own locks held.
 
     It refers to nothing of ours but `events` and `trouble`, so that it goes, sockets and all, with its owner. Its loop
     must be run by one thread; publishing and acknowledging may be done by any.
     """
-    client = paho.Client(
+    client = BufferedClient(
         CallbackAPIVersion.VERSION2,
         client_id=client_id,
         clean_session=None if protocol is MQTT_5 else clean,
