@@ -12,6 +12,7 @@ import typer
 
 from lc_events import __version__
 from lc_events.cli import (
+    doctor,
     exports,
     history,
     jobs,
@@ -61,6 +62,7 @@ for family in (
     report.family,
     quarantine.family,
     tail.family,
+    doctor.family,
     topics.family,
 ):
     app.add_typer(family)

@@ -1,0 +1,63 @@
+"""Can the files of datasets be read, and is there an answer from the S3 servers that outputs go to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lc_events.application.filesystem import network_file_system
+from lc_events.controller.locations import Locations
+from lc_events.controller.world import World
+from lc_events.doctor.finding import Finding, note, ok, wrong
+from lc_events.domain.dataset import DatasetState
+from lc_events.domain.job import JobState
+from lc_events.errors import StorageError
+from lc_events.messages.resources import is_s3
+
+__all__ = ["check_datasets", "check_outputs"]
+
+
+def check_datasets(world: World, locations: Locations) -> Iterator[Finding]:
+    """Open each dataset's file, where the controller would look for it."""
+    live = [dataset for dataset in world.datasets() if dataset.is_live]
+    for dataset in live:
+        yield _dataset(dataset, locations)
+    if not live:
+        yield ok("datasets", "there is none")
+
+
+def _dataset(dataset: DatasetState, locations: Locations) -> Finding:
+    check, path = f"dataset {dataset.namespace}/{dataset.name}", locations.path(dataset.url)
+    try:
+        with locations.source(dataset.stream, dataset.url).open() as source:
+            size = source.stat().size
+    except StorageError as error:
+        advice = (
+            "check bucket, key and credential" if path is None else "put the file there, or correct its URL or LC_ROOT"
+        )
+        return wrong(check, str(error), advice)
+    says = f"{dataset.url if path is None else path} can be read: {size} bytes, {dataset.records} records counted"
+    if dataset.problem is not None:
+        return wrong(check, f"{says}, but since {dataset.problem.time}: {dataset.problem.error}", "correct the file")
+    kind = None if path is None else network_file_system(path)
+    if kind is not None:
+        return note(check, f"{says}; {kind} tells of no changes", "it is looked at every LC_DATASET_SECONDS")
+    return ok(check, says)
+
+
+def check_outputs(world: World, locations: Locations) -> Iterator[Finding]:
+    """Look for one object of each server that jobs write to; that it may be written is not tried."""
+    lanes: dict[str, JobState] = {}
+    for job in world.jobs():
+        if job.is_live and is_s3(job.output_dir):
+            lanes.setdefault(f"{locations.lane_of_job(job)} {job.output_dir.split('/')[2]}", job)
+    for lane, job in sorted(lanes.items()):
+        server, bucket = lane.split(" ")
+        try:
+            url = f"{job.output_dir}/deploy/index.pkl"
+            locations.storage(job, url).exists(url)
+        except StorageError as error:
+            yield wrong("s3", str(error), f"check the credential of {job.namespace}/{job.name} and the server {server}")
+        else:
+            yield ok("s3", f"{server} answers for bucket {bucket}")
+    if not lanes:
+        yield ok("s3", "no job writes there")

@@ -1,0 +1,112 @@
+"""The state folder and the disks: who has it, who may read it, is there room, does the store lie where it may."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from lc_events.application.filesystem import network_file_system
+from lc_events.controller.quarantine import Quarantine
+from lc_events.doctor.finding import Finding, note, ok, skipped, wrong
+
+__all__ = ["check_disks", "check_file_system", "check_folder", "check_quarantine", "holder"]
+
+_SECRET = ("secrets.json", "broker.env", "broker.toml")
+_LITTLE, _VERY_LITTLE = 1 << 30, 100 << 20
+
+
+def holder(folder: Path) -> str | None:
+    """The process that has a state folder, None if none has: its lock is tried and given back at once."""
+    try:
+        descriptor = os.open(folder / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def check_folder(folder: Path, process: str | None) -> Iterator[Finding]:
+    """Who runs with it, and whether its secrets are kept from others."""
+    check = "state folder"
+    try:
+        owner = folder.stat().st_uid
+    except OSError as error:
+        yield note(check, f"{folder}: {error.strerror}", "the controller makes it when it starts: lc-events run")
+        return
+    open_ones = [path for path in map(folder.joinpath, _SECRET) if path.exists() and path.stat().st_mode & 0o077]
+    for path in open_ones:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        yield wrong(check, f"{path} holds secrets and others may read it (mode {mode:04o})", f"chmod 600 {path}")
+    if os.geteuid() not in (0, owner):
+        says = f"{folder} is of user {owner}, we are {os.geteuid()}: what we can read, the controller may not"
+        yield note(check, says, "run doctor as the controller's user")
+    elif not open_ones:
+        yield ok(
+            check, f"{folder} is " + ("free: nothing runs with it" if process is None else f"of process {process}")
+        )
+
+
+def check_disks(folders: Iterable[Path]) -> Iterator[Finding]:
+    """Room on each file system that something is written to."""
+    seen: set[int] = set()
+    for folder in folders:
+        there = next((path for path in (folder, *folder.absolute().parents) if path.exists()), Path("/"))
+        device = there.stat().st_dev
+        if device not in seen:
+            seen.add(device)
+            yield _room(there)
+
+
+def _room(path: Path) -> Finding:
+    disk = os.statvfs(path)
+    free, whole = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
+    says = f"{_size(free)} of {_size(whole)} are free below {path}"
+    if disk.f_flag & os.ST_RDONLY:
+        return wrong("disk", f"{path} is read-only", "mount it for writing: mount -o remount,rw")
+    if disk.f_files and not disk.f_favail:
+        return wrong("disk", f"{path} has no inode left for another file", "remove files there")
+    if free < _VERY_LITTLE:
+        return wrong("disk", says, "make room: without any, nothing is taken in any more (and nothing is lost)")
+    return ok("disk", says) if free >= _LITTLE else note("disk", says, "make room soon")
+
+
+def check_file_system(store: Path) -> Iterator[Finding]:
+    """Whether the store lies on a disk of this machine."""
+    kind = network_file_system(store)
+    if kind is None:
+        yield ok("file system", f"{store.parent} is on this machine")
+    else:
+        says = f"the store lies on a network file system ({kind}), where SQLite loses data"
+        yield wrong("file system", says, "move it to a local disk, and set LC_STATE_DIR or LC_STORE")
+
+
+def check_quarantine(folder: Path) -> Iterator[Finding]:
+    """How much was refused, by code."""
+    if not folder.exists():
+        yield ok("quarantine", "nothing was refused")
+        return
+    if not os.access(folder, os.R_OK | os.X_OK):
+        yield skipped("quarantine", f"{folder} may not be read by this user")
+        return
+    counts = Quarantine(folder).counts()
+    if counts:
+        by_code = ", ".join(f"{code} {count}" for code, count in counts.most_common(8))
+        yield note("quarantine", f"{counts.total()} messages were refused: {by_code}", "lc-events quarantine list")
+    else:
+        yield ok("quarantine", "nothing that was refused is kept")
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
