@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-__all__ = ["LOCAL", "Lanes"]
+__all__ = ["LOCAL", "REMOTE_THREADS", "Lanes"]
 
 _log = logging.getLogger("lc_events")
 
@@ -16,7 +16,7 @@ LOCAL = "local"
 """The lane of this machine's own disks, whose work is bound by the processor."""
 
 _LOCAL_THREADS = 4
-_REMOTE_THREADS = 16
+REMOTE_THREADS = 16
 """They wait for a server nearly all of their time."""
 
 _IDLE_SECONDS = 30.0
@@ -45,9 +45,7 @@ class Lanes:
             tasks = self._tasks.setdefault(lane, deque())
             tasks.append(task)
             threads = self._threads.get(lane, 0)
-            if len(tasks) > self._idle.get(lane, 0) and threads < (
-                _LOCAL_THREADS if lane == LOCAL else _REMOTE_THREADS
-            ):
+            if len(tasks) > self._idle.get(lane, 0) and threads < (_LOCAL_THREADS if lane == LOCAL else REMOTE_THREADS):
                 self._threads[lane] = threads + 1
                 threading.Thread(target=self._run, args=(lane,), name=f"{self._name} {lane}", daemon=True).start()
             self._changed.notify_all()

@@ -23,7 +23,7 @@ READ_SECONDS = 20.0
 ATTEMPTS = 2
 """A caller tries again anyway, with pauses; what boto3 repeats only delays the report of a fault."""
 
-CONNECTIONS = 16
+CONNECTIONS = 32
 _KEPT = 64
 _AWS = (".amazonaws.com", ".amazonaws.com.cn")
 _ANY_REGION = "us-east-1"

@@ -7,6 +7,7 @@ import http.server
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
@@ -17,7 +18,7 @@ CHUNK = 65536
 
 @dataclass
 class Passed:
-    """One request, and how many bytes of body went each way."""
+    """One request, when it came (monotonic), and how many bytes of body went each way."""
 
     method: str
     key: str
@@ -26,6 +27,7 @@ class Passed:
     received: int = 0
     answered: int = 0
     status: int = 0
+    at: float = field(default_factory=time.monotonic)
 
     @property
     def is_copy(self) -> bool:
@@ -35,7 +37,8 @@ class Passed:
 
 @dataclass
 class Fault:
-    """How an answer goes wrong: `status` and `code` refuse, `cut_after` ends it after some bytes, `stall` gives none.
+    """How an answer goes wrong: `status` and `code` refuse, `cut_after` ends it after so many bytes (0: it was
+    done, and nothing is said of it), `stall` gives none.
 
     `held` is set when a request stalls; it goes on when `release` is set (or ends with the proxy).
     """
@@ -61,7 +64,7 @@ class S3Proxy:
         family: socket.AddressFamily = socket.AF_INET,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._upstream = upstream
+        self.upstream = upstream
         self._tls = tls
         self._family = family
         self._port = 0
@@ -143,7 +146,7 @@ class S3Proxy:
         self._pass_on(handler, passed, body, None if fault is None else fault.cut_after)
 
     def _pass_on(self, handler: _Handler, passed: Passed, body: bytes, cut_after: int | None) -> None:
-        upstream = http.client.HTTPConnection(self._upstream, timeout=60)
+        upstream = http.client.HTTPConnection(self.upstream, timeout=60)
         try:
             upstream.putrequest(handler.command, handler.path, skip_host=True, skip_accept_encoding=True)
             for name, value in handler.headers.items():
@@ -152,6 +155,9 @@ class S3Proxy:
             upstream.endheaders(body)
             answer = upstream.getresponse()
             passed.status = answer.status
+            if cut_after == 0:
+                handler.close_connection = True
+                return
             handler.begin(answer)
             while chunk := answer.read(CHUNK):
                 if cut_after is not None and passed.answered + len(chunk) > cut_after:
