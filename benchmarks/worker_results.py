@@ -51,6 +51,7 @@ class Reports:
         self.came: dict[int, float] = {}
         self._ids: list[str] = []
         self._awaited = range(0)
+        self._last = 10**9
         self._changed = threading.Condition()
         self._client = RawClient(port, "listener", self._note)
         self._client.subscribe("sedna/up/#")
@@ -67,7 +68,11 @@ class Reports:
     def confirm(self) -> None:
         ids, self._ids = self._ids, []
         chunks = [ids[at : at + 500] for at in range(0, len(ids), 500)]
-        self._client.send(packets([("sedna/down/edge1/ack", json.dumps({"ids": chunk}).encode()) for chunk in chunks]))
+        said = [("sedna/down/edge1/ack", json.dumps({"ids": chunk}).encode()) for chunk in chunks]
+        self._last -= 1
+        self.begin(range(self._last, self._last + 1))
+        self._client.send(packets([*said, result(self._last, 1)]))
+        self.wait()  # messages are taken in their order
 
     def _note(self, _topic: bytes, payload: bytes, now: float) -> None:
         at = payload.find(b"number-")

@@ -25,6 +25,7 @@ _TABLES = (
         stream TEXT NOT NULL, version INTEGER NOT NULL, schema TEXT NOT NULL, hash BLOB NOT NULL, state BLOB NOT NULL,
         PRIMARY KEY (stream, version)) WITHOUT ROWID""",
 )
+_ROWS_AT_ONCE = 100
 _ROWS = (
     "SELECT e.rowid, e.originator_id, e.originator_version, e.topic, e.state, lower(hex(c.hash))"
     " FROM stored_events e LEFT JOIN chain c ON c.notification_id = e.rowid "
@@ -98,20 +99,24 @@ class ChainedRecorder(SQLiteApplicationRecorder):
         positions: Mapping[str, int] | None = None,
         **_: Any,
     ) -> Sequence[int]:
-        ids = []
-        for event in stored_events:
+        c.execute(f"SELECT coalesce(max(rowid), 0) FROM {self.events_table_name}")  # noqa: S608 - the library's own name
+        first = c.fetchone()[0] + 1
+        rows, links = [], []
+        for number, event in enumerate(stored_events, start=first):
             stream = str(event.originator_id)
             head = heads.get(stream) or self._head(c, stream)
             if event.originator_version != head.version + 1:
                 raise IntegrityError(f"{stream}: version {event.originator_version} does not follow {head.version}")
             hash_ = next_hash(head.hash, stream, event.originator_version, event.topic, event.state)
-            c.execute(self.insert_events_statement, (stream, event.originator_version, event.topic, event.state))
-            c.execute("INSERT INTO chain VALUES (?, ?)", (c.lastrowid, bytes.fromhex(hash_)))
-            ids.append(c.lastrowid)
+            rows.append((number, stream, event.originator_version, event.topic, event.state))
+            links.append((number, bytes.fromhex(hash_)))
             heads[stream] = Head(event.originator_version, hash_)
-        c.executemany("INSERT OR REPLACE INTO known_messages (scope, key, context, time) VALUES (?, ?, ?, ?)", known)
-        c.executemany("INSERT OR REPLACE INTO positions VALUES (?, ?)", (positions or {}).items())
-        return ids
+        columns = "(rowid, originator_id, originator_version, topic, state)"
+        _insert(c, f"INSERT INTO {self.events_table_name} {columns}", rows)
+        _insert(c, "INSERT INTO chain", links)
+        _insert(c, "INSERT OR REPLACE INTO known_messages (scope, key, context, time)", list(known))
+        _insert(c, "INSERT OR REPLACE INTO positions", list((positions or {}).items()))
+        return range(first, first + len(rows))
 
     def _head(self, c: SQLiteCursor, stream: str) -> Head:
         return self._heads.get(stream) or self._read_head(c, stream)
@@ -189,6 +194,21 @@ class ChainedRecorder(SQLiteApplicationRecorder):
             c.execute(f"{_ROWS} ORDER BY e.originator_id, e.originator_version")
             while rows := c.sqlite_cursor.fetchmany(5000):
                 yield from (StoredRow(*row) for row in rows)
+
+    def hashes(self, stream: str, versions: Sequence[int]) -> dict[int, str]:
+        """Hashes (hex) of those versions of a stream that are there."""
+        found: dict[int, str] = {}
+        with self.datastore.transaction(commit=False) as c:
+            for start in range(0, len(versions), 500):
+                part = versions[start : start + 500]
+                c.execute(
+                    "SELECT e.originator_version, lower(hex(c.hash)) FROM stored_events e"  # noqa: S608 - only marks
+                    " JOIN chain c ON c.notification_id = e.rowid WHERE e.originator_id = ?"
+                    f" AND e.originator_version IN ({','.join('?' * len(part))})",
+                    (stream, *part),
+                )
+                found.update((row[0], row[1]) for row in c.fetchall())
+        return found
 
     def streams(self) -> list[str]:
         """The names of all streams, sorted."""
@@ -312,3 +332,11 @@ class ChainedRecorder(SQLiteApplicationRecorder):
         except sqlite3.DatabaseError as error:
             answer = str(error)
         return None if answer == "ok" else answer
+
+
+def _insert(c: SQLiteCursor, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert rows, many with each call: every call lets go of the interpreter, and other threads keep it a while."""
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        part = rows[start : start + _ROWS_AT_ONCE]
+        marks = ",".join([f"({','.join('?' * len(part[0]))})"] * len(part))
+        c.execute(f"{statement} VALUES {marks}", [value for row in part for value in row])

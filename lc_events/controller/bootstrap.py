@@ -131,7 +131,7 @@ class LocalController:
             vault=vault,
             recent=Recent(self._journal.rows.newest_known),
             replies=self._outbox,
-            event_hash=self._event_hash,
+            event_hashes=self._journal.rows.hashes,
             acknowledge=self._acknowledge,
             tick_all=self._scheduler.tick_all,
             may_tick=Rate(per_second=10, burst=10, monotonic=clock.monotonic).allows,
@@ -236,10 +236,6 @@ class LocalController:
 
     def _all_states(self) -> Iterable[State]:
         return [*self._world.jobs(), *self._world.datasets()]
-
-    def _event_hash(self, stream: str, version: int) -> str | None:
-        rows = self._journal.rows.rows(stream=stream, gt=version - 1, lte=version)
-        return rows[0].hash if rows else None
 
     def _received(self, received: Received) -> None:
         verb = self._verb(received)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from lc_events.application.chain import event_id
@@ -109,21 +110,22 @@ class AcknowledgementWork(MessageWork):
 
     def decide(self, transaction: Transaction) -> None:
         """Stop repeating them; ids that are not of this store's history are passed over."""
-        versions: dict[str, list[int]] = {}
+        said: dict[str, dict[int, str]] = {}
         for report_id in self._ids:
             match = _EVENT_ID.fullmatch(report_id)
             if match is None or match[3] not in (JOB_KIND, DATASET_KIND) or transaction.is_broken(match[2]):
                 continue
-            if self._is_ours(match):
-                versions.setdefault(match[2], []).append(int(match[4]))
-        now = self.message.now
-        for stream, confirmed in versions.items():
-            if f"/{JOB_KIND}/" in stream:
-                transaction.keep(confirm_reports(transaction.job(stream), confirmed, now))
-            else:
-                transaction.keep(confirm_dataset_reports(transaction.dataset(stream), confirmed, now))
+            said.setdefault(match[2], {})[int(match[4])] = report_id
+        for stream, ids in said.items():
+            self._confirm(transaction, stream, ids)
 
-    def _is_ours(self, match: re.Match[str]) -> bool:
-        """Whether the hash in an id is that of our event: a restored store has other events at the same versions."""
-        hash_ = self.desk.event_hash(match[2], int(match[4]))
-        return hash_ is not None and event_id(self.desk.node, match[2], int(match[4]), hash_) == match[0]
+    def _confirm(self, transaction: Transaction, stream: str, ids: Mapping[int, str]) -> None:
+        """Only ids whose hash is that of our event count: a restored store has other events at the same versions."""
+        hashes = self.desk.event_hashes(stream, sorted(ids))
+        node = self.desk.node
+        confirmed = [v for v, hash_ in hashes.items() if event_id(node, stream, v, hash_) == ids[v]]
+        now = self.message.now
+        if f"/{JOB_KIND}/" in stream:
+            transaction.keep(confirm_reports(transaction.job(stream), confirmed, now))
+        else:
+            transaction.keep(confirm_dataset_reports(transaction.dataset(stream), confirmed, now))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -50,7 +50,7 @@ class Desk:
     vault: Vault
     recent: Recent
     replies: Replies
-    event_hash: Callable[[str, int], str | None]
+    event_hashes: Callable[[str, Sequence[int]], Mapping[int, str]]
     acknowledge: Callable[[Received], None]
     tick_all: Callable[[Transaction, str, str | None], None]
     may_tick: Callable[[], bool]

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from lc_events.errors import RefusedError, UsageError
 from lc_events.messages.names import DATASET_KIND, JOB_KIND, is_namespace, is_resource_name, is_word
@@ -15,6 +16,7 @@ __all__ = ["GM", "ParsedTopic", "TopicKind", "Topics"]
 GM = "gm"
 """The name under which our global manager answers; therefore never the name of a node."""
 
+_REMEMBERED = 4096
 _ROOT = re.compile(r"[A-Za-z0-9_.-]{1,64}(?:/[A-Za-z0-9_.-]{1,64}){0,7}")
 
 
@@ -194,6 +196,9 @@ class Topics:
 
     def parse(self, topic: str) -> ParsedTopic:
         """Take a topic apart; raise RefusedError (code `topic`) for whatever CONTRACT section 2 does not name."""
+        return _parsed(self, topic)
+
+    def _parse(self, topic: str) -> ParsedTopic:
         if not topic.startswith(f"{self.root}/"):
             raise RefusedError(f"topic {_shown(topic)} is not below {self.root}/", code="topic")
         levels = topic[len(self.root) + 1 :].split("/")
@@ -207,9 +212,7 @@ class Topics:
         raise RefusedError(f"topic {_shown(topic)} is none of ours: see `lc-events topics`", code="topic")
 
     def _build(self, kind: TopicKind, **fields: str) -> str:
-        for field, value in fields.items():
-            _check(kind, field, value)
-        return f"{self.root}/{kind.value.format_map(fields)}"
+        return _built(self.root, kind, tuple(fields.items()))
 
     @staticmethod
     def _level(field: str, value: str | None) -> str:
@@ -217,6 +220,18 @@ class Topics:
             return "+"
         _check(TopicKind.STATE_JOB, field, value)
         return value
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _parsed(topics: Topics, topic: str) -> ParsedTopic:
+    return topics._parse(topic)  # noqa: SLF001 - the same module; the same topics come again and again
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _built(root: str, kind: TopicKind, fields: tuple[tuple[str, str], ...]) -> str:
+    for field, value in fields:
+        _check(kind, field, value)
+    return f"{root}/{kind.value.format_map(dict(fields))}"
 
 
 def _check(kind: TopicKind, field: str, value: str) -> None:
