@@ -1,0 +1,207 @@
+"""Brokers that forget or go away for long, links that are cut: all arrives in order, repeats under equal ids."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import defaultdict
+from pathlib import Path
+from typing import Self
+
+import pytest
+from support.bridged import Bridged
+from support.invariants import assert_invariants
+from support.local_controller import ControllerProcess
+from support.mosquitto import Mosquitto
+from support.played_gm import PlayedGm, train_ready
+from support.tap import Tap
+from support.waiting import eventually
+
+from lc_events.application.chain import event_id
+
+RESULTS = 1500
+
+
+@pytest.fixture
+def forgetful(tmp_path):
+    """A broker without a database: a restart forgets sessions, retained and queued messages."""
+    with Mosquitto(tmp_path / "mosquitto") as broker:
+        yield broker
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_a_broker_that_forgot_everything_is_told_again(how, forgetful, topic_root, tmp_path):
+    with ControllerProcess(tmp_path, port=forgetful.port, topic_root=topic_root) as lc:
+        gm = PlayedGm(lc, with_ids=False)
+        lc.write("/data/ds.txt", "a\nb\nc\nd\ne\n")
+        gm.dataset()
+        gm.job()
+        gm.expect_all({"numberOfSamples": 5}, train_ready(1))
+        gm.result(id="r-1")
+        gm.next_up()
+        before = {message.json["id"] for message in gm.up}
+        births = len(lc.births())
+        forgetful.stop() if how == "stop" else forgetful.kill()
+        forgetful.start()
+        eventually(lambda: len(lc.births()) > births)
+        heard = len(lc.tap.messages)
+        eventually(
+            lambda: {m.json["id"] for m in lc.tap.messages if "/up/" in m.topic and m.order > heard - 9} >= before
+        )
+        assert {message.json["id"] for message in gm.all_up()} == before
+        with Tap(forgetful.port, f"{topic_root}/state/#") as late:
+            topics = {"status", "jobs/default/job1", "datasets/default/ds", "heads/default/job1"}
+            wanted = {lc.topic(f"state/{{node}}/{topic}") for topic in topics}
+            eventually(lambda: wanted <= {message.topic for message in late.messages})
+        gm.again()
+        eventually(lambda: lc.job()["counts"]["gm_messages"] + lc.job()["counts"]["duplicates"] == 2)
+        assert_invariants(lc, ["r-1"])
+
+
+def test_while_the_broker_is_away_it_goes_on_in_bounded_memory_and_tells_all_of_it_in_order(
+    mosquitto, topic_root, tmp_path
+):
+    with ControllerProcess(tmp_path, port=mosquitto.port, topic_root=topic_root, tick_seconds=0.02) as lc:
+        gm = PlayedGm(lc)
+        lc.write("/data/ds.txt", "a\n")
+        gm.dataset()
+        gm.job("waits", trigger={"condition": {"operator": ">", "threshold": 10**6, "metric": "num_of_samples"}})
+        gm.job("trains")
+        gm.expect({"numberOfSamples": 1})
+        eventually(lambda: lc.job("waits") and lc.job("trains"))
+        mosquitto.stop()
+        before = memory(lc.pid)
+        for _ in range(20):
+            lc.append("/data/ds.txt", "".join(f"{n}\n" for n in range(50)))
+        file = lc.file("/output/trains/data/train/1/data.txt")
+        eventually(file.exists)
+        eventually(lambda: stored(lc) > 600, 40)
+        assert memory(lc.pid) - before < 30
+        mosquitto.start()
+        eventually(lambda: is_told(lc), 30)
+        assert train_ready(1, "trains") in [message.json["content"] for message in gm.up]
+        assert_events_in_order(lc)
+        counts = [m.json["content"]["numberOfSamples"] for m in gm.up if "numberOfSamples" in m.json["content"]]
+        assert counts == sorted(counts)
+        assert counts[-1] == 1001
+
+
+def memory(pid: int) -> float:
+    """Resident memory in MB."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
+
+
+def stored(lc: ControllerProcess) -> int:
+    journal = lc.journal()
+    try:
+        return sum(journal.head(stream).version for stream in journal.rows.streams())
+    finally:
+        journal.close()
+
+
+def is_told(lc: ControllerProcess) -> bool:
+    journal = lc.journal()
+    try:
+        newest = {s: journal.head(s) for s in journal.rows.streams() if s.endswith(("trains", "/ds"))}
+    finally:
+        journal.close()
+    told = {message.json["id"] for message in lc.tap.messages if "/events/" in message.topic}
+    return all(event_id(lc.node, stream, head.version, head.hash) in told for stream, head in newest.items())
+
+
+def assert_events_in_order(lc: ControllerProcess) -> None:
+    """The events of a stream come in their order, each version at least once, repeats under the same id."""
+    seen: dict[str, dict[int, str]] = defaultdict(dict)
+    for message in lc.tap.messages:
+        if "/events/" in message.topic:
+            event = message.json
+            known = seen[event["subject"]]
+            version = event["sequence"]
+            assert known.setdefault(version, event["id"]) == event["id"]
+            assert version == 1 or version - 1 in known, f"{event['subject']}: {version} before {version - 1}"
+
+
+def test_1500_results_over_a_cut_link_and_a_queue_that_drops_arrive_once_and_in_order(tmp_path):
+    with (
+        Bridged(tmp_path, queued=600) as brokers,
+        CloudGm(brokers.cloud.port) as gm,
+        ControllerProcess(tmp_path, port=brokers.edge.port, topic_root="sedna") as lc,
+    ):
+        edge = PlayedGm(lc)
+        gm.insert("job1")
+        eventually(lc.job)
+        brokers.link.cut()
+        for number in range(RESULTS):
+            gm.expected.append(f"note-{number}")
+        lc.tap.publish_all(result(lc, number) for number in range(RESULTS))
+        eventually(lambda: lc.job()["counts"]["worker_results"] == RESULTS, 40)
+        brokers.link.mend()
+        eventually(lambda: len(gm.notes) == RESULTS, 90, "all results in the cloud")
+        assert gm.notes == gm.expected
+        eventually(lambda: unconfirmed(lc) == 0, 90, "all confirmed")
+        assert_invariants(lc, [f"r-{number}" for number in range(RESULTS)])
+        assert len({message.json["id"] for message in edge.all_up()}) == RESULTS
+
+
+def result(lc: ControllerProcess, number: int) -> tuple[str, str]:
+    named = {"id": f"r-{number}", "name": "w1", "ownerName": "job1", "ownerKind": "lifelonglearningjob"}
+    results = [{"format": "pkl", "url": "/x", "note": f"note-{number}"}]
+    message = {**named, "kind": "train", "status": "running", "results": results}
+    return lc.topic("worker/{node}/w1/info"), json.dumps(message)
+
+
+def unconfirmed(lc: ControllerProcess) -> int:
+    from lc_events.domain.job_fold import fold
+
+    journal = lc.journal()
+    try:
+        stream = "default/lifelonglearningjob/job1"
+        return len(fold(stream, journal.stream(stream)).unconfirmed)
+    finally:
+        journal.close()
+
+
+class CloudGm:
+    """Inserts jobs and confirms all that comes up; `notes` of results in the order of their first arrival."""
+
+    def __init__(self, port: int) -> None:
+        self.notes: list[str] = []
+        self.expected: list[str] = []
+        self._seen: set[str] = set()
+        self._tap = Tap(port, "sedna/up/#", session_seconds=300)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._tap.start()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+        self._tap.stop()
+
+    def insert(self, name: str) -> None:
+        from support.sedna import JOB, condition, job_resource
+
+        header = {"namespace": "default", "resourceKind": JOB, "resourceName": name, "operation": "insert"}
+        content = job_resource(condition("Train", "Running", "2024-01-01T00:00:00Z"), name=name)
+        self._tap.publish(f"sedna/down/edge1/{JOB}/default/{name}", {"id": "m-1", "header": header, "content": content})
+
+    def _run(self) -> None:
+        taken = 0
+        while not self._stopping.wait(0.05):
+            messages = self._tap.messages[taken:]
+            taken += len(messages)
+            ids = []
+            for message in messages:
+                report = message.json
+                ids.append(report["id"])
+                if report["id"] not in self._seen:
+                    self._seen.add(report["id"])
+                    self.notes.append(report["content"]["output"]["models"][0]["note"])
+            if ids:
+                self._tap.publish("sedna/down/edge1/ack", {"ids": ids})
