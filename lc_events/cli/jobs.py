@@ -30,7 +30,8 @@ def jobs(store: Store = None, config: Config = None, output: Output = Format.TAB
     if output is not Format.TABLE:
         print_list(map(orjson.dumps, views), output)
         return
-    titles = ("JOB", "NODE", "STAGE", "ROUND", "VERSION", "UPDATED", "VERDICT")
+    last = "WAITS FOR" if views and "verdict" not in views[0] else "VERDICT"
+    titles = ("JOB", "NODE", "STAGE", "ROUND", "VERSION", "UPDATED", last)
     print_lines(table(titles, [_line(view) for view in views]))
 
 
@@ -38,7 +39,7 @@ def _line(view: JsonObject) -> tuple[Any, ...]:
     from lc_events.cli.moments import show_time
 
     verdict = view.get("verdict")
-    detail = verdict.get("detail") if isinstance(verdict, Mapping) else ""
+    detail = verdict.get("detail") if isinstance(verdict, Mapping) else view.get("waits_for")
     updated = show_time(str(view["updated"]), zone())[:19]
     return _job(view), view["node"], _stage(view), view["round"], view["version"], updated, detail
 
