@@ -44,6 +44,7 @@ class Device:
         self._trouble = ""
         self._try_at = 0.0
         self._is_done = False
+        self._is_orphan = False
         self._client = self._made_client(arguments)
 
     def run(self) -> None:
@@ -65,8 +66,12 @@ class Device:
     def _hear(self, payload: bytes) -> None:
         self._wanted, self._trouble, self._try_at = None, "", 0.0
         if not payload:
-            say("the job was deleted; its last model stays in use")
+            # from a job that was deleted, or has not deployed one yet; it comes more than once
+            if self._model.announcement is not None and not self._is_orphan:
+                say("the job has no model any more; its last one stays in use")
+            self._is_orphan = True
             return
+        self._is_orphan = False
         try:
             announced = Announcement.read(payload)
         except (ValueError, KeyError, TypeError) as error:

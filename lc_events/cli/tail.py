@@ -130,7 +130,7 @@ def _show(event: LiveEvent, form: Format, local: str) -> None:
         typer.echo(json_text(event.line))
     else:
         time, kind = show_time(event.time, local), event.name[:80]
-        line = f"{time}  {event.node:8}  {name:20}  {event.version:>6}  {kind:{_NAME_WIDTH}}  {in_words(event)}"
+        line = f"{time}  {event.node:8}  {name:24}  {event.version:>6}  {kind:{_NAME_WIDTH}}  {in_words(event)}"
         typer.echo(printable(line).rstrip())
 
 

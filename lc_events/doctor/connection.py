@@ -36,7 +36,8 @@ def check_broker(mqtt: MqttSettings) -> Iterator[Finding]:
     try:
         connected = _connect(replace(mqtt, client_id=None), clean=True)
     except (BrokerError, UsageError) as error:
-        yield wrong("broker", str(error), "start the broker, or correct LC_MQTT_URL, password file or certificates")
+        advice = "start the broker (an internal one comes with its controller), or correct LC_MQTT_… as the words say"
+        yield wrong("broker", str(error), advice)
         return
     version = "MQTT 5" if connected.protocol == MQTT_5 else "MQTT 3.1.1 only"
     took = (time.monotonic() - began) * 1000

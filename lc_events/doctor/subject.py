@@ -48,12 +48,13 @@ def read_subject(flags: Mapping[str, Any], environ: Mapping[str, str] = os.envir
     given = {name: value for name, value in flags.items() if value is not None}
     program = GmSettings if _is_gm(given, environ) else LcSettings
     own = {name: value for name, value in given.items() if name in program.model_fields}
-    settings, faults = _load(program, own)
+    settings, faults, replaced = _load(program, own)
     mqtt: MqttSettings | str
     try:
         mqtt = broker_settings(**{name: value for name, value in given.items() if name in _OF_BROKER}).mqtt
     except UsageError as error:
-        mqtt = str(error)
+        is_known = "mqtt_url" not in replaced and getattr(settings, "mqtt_mode", "external") == "external"
+        mqtt = settings.mqtt if is_known else next((fault for fault in faults if "_MQTT_" in fault), str(error))
     variables = ("LC_STORE", "LC_STATE_DIR") if program is LcSettings else ("GM_STATE_DIR",)
     is_named = "store" in given or "state_dir" in given or any(environ.get(name) for name in variables)
     return Subject(settings, tuple(faults), mqtt, Topics(settings.topic_root), is_named or settings.config is not None)
@@ -76,18 +77,21 @@ def _is_gm(given: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
 
 def _load(
     program: type[LcSettings | GmSettings], flags: Mapping[str, Any]
-) -> tuple[LcSettings | GmSettings, list[str]]:
-    given, faults = dict(flags), list[str]()
+) -> tuple[LcSettings | GmSettings, list[str], set[str]]:
+    """The settings, what is wrong with them, and which ones are defaults in place of wrong ones."""
+    given, faults, replaced = dict(flags), list[str](), set[str]()
     for _ in range(_ATTEMPTS):
         try:
-            return program(**given), faults
+            return program(**given), faults, replaced
         except UsageError as error:  # the configuration file
             faults.append(str(error))
             given["config"] = None
         except ValidationError as error:
             faults.append(_in_words(program, given))
-            given |= _defaults(program, error)
-    return program.model_construct(**given), faults
+            defaults = _defaults(program, error)
+            given |= defaults
+            replaced |= defaults.keys()
+    return program.model_construct(**given), faults, replaced
 
 
 def _in_words(program: type[LcSettings | GmSettings], given: Mapping[str, Any]) -> str:

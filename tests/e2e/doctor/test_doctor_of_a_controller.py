@@ -82,10 +82,19 @@ def test_however_much_is_broken_every_line_is_there(tmp_path, examined, checks):
         tick_seconds=-1,
         root=state / "events.db",
     )
-    assert found.checks >= {*checks} - {"acl"} | {"acl"}
+    assert found.checks == set(checks)
     assert {"settings", "store", "broker", "state folder"} <= set(found.wrong)
     [settings] = found.of("settings")
     assert all(name in settings.says for name in ("LC_NODE", "LC_TIMEZONE", "LC_TICK_SECONDS", "LC_ROOT"))
+    assert "connection refused" in found.one("broker", "wrong").says
+
+
+def test_a_broker_that_cannot_even_be_named_is_told_with_all_else(tmp_path, examined, checks):
+    found = examined(mqtt_url="http://me:hush-hush@host", log="loud", config=tmp_path / "none.toml", state_dir=tmp_path)
+    assert found.checks == set(checks)
+    assert "must begin with mqtt://" in found.one("broker", "wrong").says
+    assert "none.toml" in str(found.of("settings"))
+    assert "hush" not in str(found)
 
 
 def test_a_controller_that_is_not_running_is_told_and_is_no_fault(working, examined, settings_of):

@@ -133,13 +133,26 @@ def test_a_damaged_copy_is_fetched_again(node):
     assert node.model == "one"
 
 
-def test_a_deleted_job_leaves_the_device_its_model(node):
+def test_a_deleted_job_is_told_once_and_the_next_one_is_used(node):
     node.deploy(1, "one")
     with node.device() as device:
         device.says("read one\n")
         node.withdraw()
-        device.says("the job was deleted")
-    assert node.model == "one"
+        node.withdraw()
+        device.says("the job has no model any more")
+        node.deploy(2, "one")
+        node.deploy(3, "three")
+        said = device.says("read three\n")
+    assert said.count("any more") == 1
+
+
+def test_a_job_that_has_deployed_nothing_yet_is_waited_for(node):
+    node.withdraw()
+    with node.device() as device:
+        node.withdraw()
+        node.deploy(1, "one")
+        said = device.says("read one\n")
+    assert "any more" not in said
 
 
 @pytest.mark.parametrize("payload", [b"\x1b[2J", b"{}", b"[]", b'{"round":"x","url":1,"sha256":2,"size":null}'])
