@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -18,6 +19,8 @@ from lc_events.settings.programs import GmSettings, LcSettings, broker_settings
 __all__ = ["Subject", "check_settings", "read_subject"]
 
 _ATTEMPTS = 4
+_NO_CONFIG = Path(os.devnull)
+"""An empty file, in place of one that cannot be read."""
 _OF_BROKER = ("mqtt_url", "topic_root", "state_dir", "config")
 _BROKER = ("mqtt_url", "mqtt_password_file", "mqtt_ca_file", "mqtt_cert_file", "mqtt_key_file")
 
@@ -57,7 +60,8 @@ def read_subject(flags: Mapping[str, Any], environ: Mapping[str, str] = os.envir
         mqtt = settings.mqtt if is_known else next((fault for fault in faults if "_MQTT_" in fault), str(error))
     variables = ("LC_STORE", "LC_STATE_DIR") if program is LcSettings else ("GM_STATE_DIR",)
     is_named = "store" in given or "state_dir" in given or any(environ.get(name) for name in variables)
-    return Subject(settings, tuple(faults), mqtt, Topics(settings.topic_root), is_named or settings.config is not None)
+    is_named = is_named or settings.config not in (None, _NO_CONFIG)
+    return Subject(settings, tuple(faults), mqtt, Topics(settings.topic_root), is_named)
 
 
 def check_settings(subject: Subject) -> Iterator[Finding]:
@@ -85,7 +89,7 @@ def _load(
             return program(**given), faults, replaced
         except UsageError as error:  # the configuration file
             faults.append(str(error))
-            given["config"] = None
+            given["config"] = _NO_CONFIG
         except ValidationError as error:
             faults.append(_in_words(program, given))
             defaults = _defaults(program, error)
