@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 
 __all__ = ["EMPTY", "event_id", "next_hash"]
 
+_LENGTH = struct.Struct(">Q").pack
 EMPTY = ""
 """The previous hash of a stream's first event."""
 
@@ -15,11 +17,8 @@ def next_hash(previous: str, stream: str, version: int, name: str, state: bytes)
 
     Each part is preceded by its length as 8 bytes big-endian, so that no two different histories run together.
     """
-    digest = hashlib.sha256()
-    for part in (previous.encode(), stream.encode(), str(version).encode(), name.encode(), state):
-        digest.update(len(part).to_bytes(8, "big"))
-        digest.update(part)
-    return digest.hexdigest()
+    parts = (previous.encode(), stream.encode(), str(version).encode(), name.encode(), state)
+    return hashlib.sha256(b"".join([piece for part in parts for piece in (_LENGTH(len(part)), part)])).hexdigest()
 
 
 def event_id(node: str, stream: str, version: int, hash_: str) -> str:

@@ -316,10 +316,13 @@ def _loaded(journal: Journal) -> World:
     advice = "restore a copy, or move it away to start anew"
     if (complaint := journal.rows.quick_check()) is not None:
         raise StoreError(f"{journal.path} is damaged: {complaint}; {advice}")
+    gc.disable()  # all that is read stays, so there is nothing to find
     try:
         world = World.load(journal)
     except STORE_ERRORS as error:
         raise StoreError(f"{journal.path} cannot be read: {error}; {advice}") from error
+    finally:
+        gc.enable()
     for stream, reason in world.broken.items():
         _log.error("%s is left out, and nothing is taken in for it: %s", stream, reason)
     return world
