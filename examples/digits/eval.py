@@ -7,7 +7,7 @@ from pathlib import Path
 
 from digits import accuracy, read_model, read_samples, write_whole
 
-from lc_events.workers import report
+from lc_events.workers import fetch, report
 
 
 def main() -> None:
@@ -16,8 +16,7 @@ def main() -> None:
     deployed = output.parent.parent / "deploy" / "index.pkl"
     candidates = [Path(url) for url in os.environ["MODEL_URLS"].split(";")]
     judged = [
-        (accuracy(read_model(path), samples), path)
-        for path in (*candidates, *([deployed] if deployed.is_file() else []))
+        (accuracy(read_model(path), samples), path) for path in (*candidates, *([deployed] if fetch(deployed) else []))
     ]
     for reads, path in judged:
         print(f"{path} reads {reads:.1%} of {len(samples)} samples")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from digits import Samples, accuracy, new_model, read_model, read_samples, teach, write_whole
 
-from lc_events.workers import report
+from lc_events.workers import fetch, report
 
 EPOCHS = int(os.environ.get("EPOCHS", "60"))
 REHEARSED = int(os.environ.get("REHEARSED", "1000"))
@@ -20,15 +20,15 @@ def previous_model(output: Path) -> Path | None:
     if os.environ.get("HAS_COMPLETED_INITIAL_TRAINING", "false").lower() != "true":
         return None
     candidates = [Path(os.environ.get("CLOUD_KB_INDEX", "")), output.parent.parent / "deploy" / "index.pkl"]
-    return next((path for path in candidates if path.is_file()), None)
+    return next((path for path in candidates if fetch(path)), None)
 
 
 def remembered(train_file: Path) -> list[Path]:
-    """The train files of earlier rounds, `data/train/ROUND/data.csv`, oldest first."""
+    """The train files of earlier rounds, `data/train/ROUND/data.csv`, oldest first; fetched if they are objects."""
     this_round = train_file.parent.name
-    rounds = [folder for folder in train_file.parent.parent.iterdir() if folder.name.isdecimal()]
-    earlier = [folder for folder in rounds if this_round.isdecimal() and int(folder.name) < int(this_round)]
-    return [folder / train_file.name for folder in sorted(earlier, key=lambda folder: int(folder.name))]
+    rounds = range(1, int(this_round)) if this_round.isdecimal() else ()
+    earlier = [train_file.parent.parent / str(number) / train_file.name for number in rounds]
+    return [path for path in earlier if fetch(path)]
 
 
 def main() -> None:

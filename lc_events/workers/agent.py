@@ -21,6 +21,7 @@ from lc_events.messages.worker import CancelOrder, Done, WorkOrder, read_order
 from lc_events.mqtt.client import Connected, MqttClient, Publication, Received
 from lc_events.mqtt.settings import MqttSettings
 from lc_events.mqtt.topics import TopicKind, Topics
+from lc_events.storage import S3Clients
 from lc_events.workers.execution import Execution
 from lc_events.workers.journal import Journal, Run
 from lc_events.workers.outcome import Outcome
@@ -50,6 +51,8 @@ class WorkerAgent:
         self._topics = topics or Topics()
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._stop_wanted = threading.Event()
+        self._turns = threading.Semaphore(settings.concurrency)
+        self._clients = S3Clients(ca_file=settings.s3_ca_file, timeout=settings.s3_timeout_seconds)
         self._scheduler: Scheduler
         self._client = MqttClient(
             mqtt,
@@ -153,7 +156,15 @@ class WorkerAgent:
             self._scheduler.accept(worker, order)
 
     def _execution_of(self, run: Run) -> Execution:
-        return Execution(run, self._settings, on_started=self._started, on_finished=self._finished)
+        return Execution(
+            run,
+            self._settings,
+            on_started=self._started,
+            on_finished=self._finished,
+            on_turn_over=lambda: self._inbox.put(self._scheduler.turn_over),
+            turns=self._turns,
+            clients=self._clients,
+        )
 
     def _started(self, run: Run, process: ProcessIdentity) -> None:
         self._inbox.put(lambda: self._scheduler.started(run, process))

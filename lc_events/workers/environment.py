@@ -11,11 +11,12 @@ from lc_events.errors import RefusedError
 from lc_events.messages.secrets import is_secret_name
 from lc_events.messages.worker import WorkOrder
 from lc_events.storage import LocalStorage
+from lc_events.workers.objects import OBJECTS_VARIABLE, ObjectFolder
 from lc_events.workers.result import RESULT_FILE_VARIABLE
 from lc_events.workers.roots import URL_VARIABLES, real_paths
 from lc_events.workers.settings import AgentSettings
 
-__all__ = ["RUN_FOLDER_VARIABLE", "ProgramEnvironment", "expand", "program_environment"]
+__all__ = ["RUN_FOLDER_VARIABLE", "ProgramEnvironment", "expand", "order_urls", "program_environment"]
 
 RUN_FOLDER_VARIABLE = "LC_RUN_FOLDER"
 """Also the mark by which a process that outlived its agent is found."""
@@ -42,7 +43,13 @@ class ProgramEnvironment:
 
 
 def program_environment(
-    order: WorkOrder, worker: str, settings: AgentSettings, *, run_folder: Path, result_file: Path
+    order: WorkOrder,
+    worker: str,
+    settings: AgentSettings,
+    *,
+    run_folder: Path,
+    result_file: Path,
+    objects: ObjectFolder,
 ) -> ProgramEnvironment:
     """Put a program's environment together; later ones win: inherited, the order's, Sedna's names, ours.
 
@@ -53,7 +60,7 @@ def program_environment(
     own, local = settings.environ, LocalStorage(settings.root)
     secret_names = [*order.secret_env, *(name for name in order.env if is_secret_name(name))]
     secrets = {name: _own_secret(name, own) for name in secret_names}
-    uses_s3 = any("s3://" in order.env.get(name, "") for name in URL_VARIABLES)
+    uses_s3 = any("s3://" in url for url in order_urls(order).values())
     fixed = {
         "PYTHONUNBUFFERED": "1",
         "JOB_NAME": order.job,
@@ -64,17 +71,26 @@ def program_environment(
         "LC_ROUND": str(order.round),
         RESULT_FILE_VARIABLE: str(result_file),
         RUN_FOLDER_VARIABLE: str(run_folder),
+        **({OBJECTS_VARIABLE: str(objects.folder)} if uses_s3 else {}),
     }
+    if uses_s3 and settings.s3_ca_file is not None:
+        fixed["AWS_CA_BUNDLE"] = str(settings.s3_ca_file)
     variables = {**_matching(_INHERITED, own), **(_matching(_S3, own) if uses_s3 else {}), **fixed}
     plain = {name: value for name, value in order.env.items() if name not in secrets}
-    if order.output_url is not None:
-        plain.setdefault("OUTPUT_URL", order.output_url)
+    plain |= order_urls(order)
     for name, value in plain.items():
         _check(name)
-        variables[name] = real_paths(value, local) if name in URL_VARIABLES else expand(value, variables)
+        is_url = name in URL_VARIABLES
+        variables[name] = real_paths(name, value, local, objects.path) if is_url else expand(value, variables)
     variables |= secrets | fixed
     credentials = {value for name, value in variables.items() if name in secrets or is_secret_name(name)}
     return ProgramEnvironment(variables, frozenset(credentials - {""}))
+
+
+def order_urls(order: WorkOrder) -> Mapping[str, str]:
+    """Sedna's variables that hold URLs, as an order has them."""
+    given = {name: order.env[name] for name in URL_VARIABLES if name in order.env}
+    return given if order.output_url is None else {"OUTPUT_URL": order.output_url, **given}
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:

@@ -7,21 +7,24 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal
 
 from lc_events.errors import LcError, RefusedError
 from lc_events.messages.worker import WorkOrder
-from lc_events.storage import LocalStorage
-from lc_events.workers.environment import ProgramEnvironment, expand, program_environment
+from lc_events.storage import LocalStorage, S3Clients
+from lc_events.workers.environment import ProgramEnvironment, expand, order_urls, program_environment
 from lc_events.workers.executables import resolve_executable
 from lc_events.workers.journal import Run
+from lc_events.workers.objects import ObjectFolder
 from lc_events.workers.outcome import Outcome, describe_exit, read_result
 from lc_events.workers.output import CapturedOutput
 from lc_events.workers.processes import ProcessIdentity, end, identify
 from lc_events.workers.settings import AgentSettings
+from lc_events.workers.transfers import StoppedError, Transfers
 
 __all__ = ["Execution", "StopReason"]
 
@@ -29,6 +32,7 @@ StopReason = Literal["cancelled", "replaced", "agent stops"]
 """Why a program is ended; after `agent stops` there is no outcome, for it runs again with the next agent."""
 
 _READER_SECONDS = 5.0
+_TURN_SECONDS = 0.2
 
 _log = logging.getLogger(__name__)
 
@@ -45,8 +49,11 @@ class _Program:
 class Execution:
     """Ends what an earlier agent left of this run, starts the program, waits for it, judges what it wrote.
 
-    `on_started` and `on_finished` are called on the thread of the execution, `on_finished` exactly once, with None when
-    the agent stops.
+    What the program needs from S3 is fetched before, what it wrote is uploaded after; meanwhile the run takes no turn,
+    lest a slow server keep others from theirs. `turns` bounds the programs that run at once.
+
+    `on_started`, `on_turn_over` and `on_finished` are called on the thread of the execution, `on_finished` exactly
+    once, with None when the agent stops.
     """
 
     def __init__(
@@ -56,11 +63,23 @@ class Execution:
         *,
         on_started: Callable[[Run, ProcessIdentity], None],
         on_finished: Callable[[Run, Outcome | None], None],
+        on_turn_over: Callable[[], None] = lambda: None,
+        turns: threading.Semaphore | None = None,
+        clients: S3Clients | None = None,
     ) -> None:
         self.run = run
         self._settings = settings
         self._on_started = on_started
         self._on_finished = on_finished
+        self._on_turn_over = on_turn_over
+        self._turns = turns or threading.Semaphore()
+        self._stop_wanted = threading.Event()
+        clients = clients or S3Clients(ca_file=settings.s3_ca_file, timeout=settings.s3_timeout_seconds)
+        self._objects = ObjectFolder.of_environment(run.work_folder / "objects", settings.environ, clients)
+        urls = {} if run.order is None else order_urls(run.order)
+        self._transfers = Transfers(urls, self._objects, self._stop_wanted)
+        self.takes_turn = not self._transfers.has_any
+        """Whether the run counts as one of those that may run at once."""
         self._lock = threading.Lock()
         self._reason: StopReason | None = None
         self._leader: ProcessIdentity | None = None
@@ -78,6 +97,7 @@ class Execution:
                 return
             self._reason = reason
             leader = self._leader
+        self._stop_wanted.set()
         if leader:
             threading.Thread(target=self._end, args=(leader,), name=f"end-{self.run.name}", daemon=True).start()
 
@@ -94,6 +114,7 @@ class Execution:
         except Exception as error:  # noqa: BLE001 (the thread must say how it ended)
             _log.exception("run %s", self.run.name)
             outcome = self._failed(f"the agent failed: {error!r}")
+        shutil.rmtree(self._objects.folder, ignore_errors=True)
         self._on_finished(self.run, outcome)
 
     def _outcome(self) -> Outcome | None:
@@ -105,20 +126,50 @@ class Execution:
             return self._stopped(reason)
         program = self._prepare(order)
         output = CapturedOutput(self.run.output_file)
-        returncode = self._run_to_end(program, output)
+        outcome = None
+        with suppress(StoppedError):
+            outcome = self._carried_out(order, program, output)
         if reason := self._stop_reason():
             return self._stopped(reason, output, program)
+        return outcome
+
+    def _carried_out(self, order: WorkOrder, program: _Program, output: CapturedOutput) -> Outcome:
+        """Fetch, run, judge, upload; StoppedError if the run is to end meanwhile."""
+        self._transfers.bring_in()
+        with self._turn(order):
+            returncode = self._run_to_end(program, output)
+        if self._stop_reason():
+            raise StoppedError
         if returncode:
             return self._failed(describe_exit(returncode), output, program)
         try:
-            result = read_result(program.result_file, self._settings.root)
+            result = read_result(program.result_file, self._settings.root, self._objects.url)
         except RefusedError as error:
             return self._failed(f"the program wrote a bad result file: {error}", output, program)
         if result is None and order.stage != "Deploy":
             return self._failed("the program exited with 0 but wrote no result file ($LC_RESULT_FILE)", output, program)
+        self._transfers.carry_out()
         if result is None:
             return Outcome("completed", ran=True)
         return Outcome("completed", ran=True, results=result.models, owner_info=result.owner_info)
+
+    @contextmanager
+    def _turn(self, order: WorkOrder) -> Iterator[None]:
+        """Be one of the programs that run at once; an inference program is not counted."""
+        if order.stage == "Deploy":
+            yield
+            return
+        while not self._turns.acquire(timeout=_TURN_SECONDS):
+            if self._stop_wanted.is_set():
+                raise StoppedError
+        self.takes_turn = True
+        try:
+            yield
+        finally:
+            self._turns.release()
+            if self._transfers.has_any:
+                self.takes_turn = False
+                self._on_turn_over()
 
     def _prepare(self, order: WorkOrder) -> _Program:
         work = self.run.work_folder
@@ -130,7 +181,12 @@ class Execution:
         result_file = work / name
         result_file.parent.mkdir(parents=True, exist_ok=True)
         environment = program_environment(
-            order, self.run.worker, self._settings, run_folder=self.run.folder, result_file=result_file
+            order,
+            self.run.worker,
+            self._settings,
+            run_folder=self.run.folder,
+            result_file=result_file,
+            objects=self._objects,
         )
         variables = environment.variables
         words = [expand(word, variables) for word in (*order.command, *order.args)]

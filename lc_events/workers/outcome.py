@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -37,11 +37,11 @@ class Result:
     owner_info: JsonObject | None
 
 
-def read_result(path: Path, root: Path) -> Result | None:
+def read_result(path: Path, root: Path, object_url: Callable[[str], str | None] = lambda _: None) -> Result | None:
     """Read a result file, None if there is none: `{"results": [MODEL…], "ownerInfo": {…}}`, or the list alone.
 
-    A model is an object with a `url`; real paths below `root` become URLs again, everything else is kept verbatim.
-    Raises RefusedError for whatever could not be sent on.
+    A model is an object with a `url`; real paths below `root` become URLs again, as do those of which `object_url`
+    knows the object; everything else is kept verbatim. Raises RefusedError for whatever could not be sent on.
     """
     raw = _read_bounded(path)
     if raw is None:
@@ -53,7 +53,7 @@ def read_result(path: Path, root: Path) -> Result | None:
         models, owner_info = value, None
     if owner_info is not None and not isinstance(owner_info, Mapping):
         raise RefusedError("ownerInfo is an object or null")
-    return Result([_model(model, root) for model in _sequence(models)], owner_info)
+    return Result([_model(model, root, object_url) for model in _sequence(models)], owner_info)
 
 
 def _read_bounded(path: Path) -> bytes | None:
@@ -81,13 +81,13 @@ def _sequence(models: Json) -> Sequence[Json]:
     return models
 
 
-def _model(model: Json, root: Path) -> JsonObject:
+def _model(model: Json, root: Path, object_url: Callable[[str], str | None]) -> JsonObject:
     if not isinstance(model, Mapping):
         raise RefusedError("a model is an object with format, url and metrics")
     url = model.get("url")
     if not isinstance(url, str) or not url:
         raise RefusedError("a model has no url")
-    return {**model, "url": without_root(url, root)}
+    return {**model, "url": object_url(url) or without_root(url, root)}
 
 
 def describe_exit(returncode: int) -> str:

@@ -22,9 +22,9 @@ _log = logging.getLogger(__name__)
 class Scheduler:
     """Train and eval programs run at most `concurrency` at once, in the order in which their orders came.
 
-    An inference program (stage Deploy) stays until it ends by itself, is cancelled, or the next Deploy order of its job
-    replaces it; it is not counted. Two runs of one worker name never run at once. Every method raises StorageError when
-    the journal cannot be written, and may then be called again.
+    A run that waits for S3 is not counted meanwhile. An inference program (stage Deploy) stays until it ends by itself,
+    is cancelled, or the next Deploy order of its job replaces it; it is not counted. Two runs of one worker name never
+    run at once. Every method raises StorageError when the journal cannot be written, and may then be called again.
     """
 
     def __init__(self, journal: Journal, *, concurrency: int, execution: Callable[[Run], Execution]) -> None:
@@ -99,6 +99,10 @@ class Scheduler:
         self._forget()
         self._start_next()
 
+    def turn_over(self) -> None:
+        """A program ended whose run still has to upload: another one may begin."""
+        self._start_next()
+
     def confirmed(self, report_id: str, error: str | None) -> None:
         """The local controller has a report on its disk, or refused it under the code `error`."""
         name, status = run_and_status(report_id)
@@ -146,11 +150,12 @@ class Scheduler:
 
     def _may_start(self, run: Run) -> bool:
         order, active = run.order, [execution.run for execution in self._active.values()]
+        at_work = [execution.run.order for execution in self._active.values() if execution.takes_turn]
         if order is None or any(other.worker == run.worker for other in active):
             return False
         if order.stage == "Deploy":
             return not any(_deploys_job_of(other, order) for other in active)
-        return sum(other.order is not None and other.order.stage != "Deploy" for other in active) < self._concurrency
+        return sum(other is not None and other.stage != "Deploy" for other in at_work) < self._concurrency
 
     def _begin(self, run: Run) -> None:
         execution = self._active[run.name] = self._execution(run)

@@ -10,13 +10,17 @@ from hypothesis import strategies as st
 
 from lc_events.errors import RefusedError, StorageError
 from lc_events.messages.worker import WorkOrder
+from lc_events.storage import S3Clients
 from lc_events.workers.environment import expand, program_environment
+from lc_events.workers.objects import ObjectFolder
 from lc_events.workers.settings import AgentSettings
 
 
 def environment(order: WorkOrder, settings: AgentSettings, **own: str) -> dict[str, str]:
     settings = dataclasses.replace(settings, environ={**settings.environ, **own})
-    made = program_environment(order, "w1", settings, run_folder=Path("/run/w1"), result_file=Path("/run/w1/work/r"))
+    run = Path("/run/w1")
+    objects = ObjectFolder.of_environment(run / "objects", {}, S3Clients())
+    made = program_environment(order, "w1", settings, run_folder=run, result_file=run / "work/r", objects=objects)
     return dict(made.variables)
 
 
@@ -47,7 +51,7 @@ def test_local_urls_become_paths_below_the_root(order_of: Callable[..., WorkOrde
         settings,
     )
     assert made["TRAIN_DATASET_URL"] == f"{settings.root}/output/job1/data/train/1/data.csv"
-    assert made["MODEL_URLS"] == f"{settings.root}/a.pkl;s3://b/c.pkl"
+    assert made["MODEL_URLS"] == f"{settings.root}/a.pkl;/run/w1/objects/b/c.pkl"
     assert made["OUTPUT_URL"] == f"{settings.root}/output/job1/train/1"
 
 
@@ -101,7 +105,7 @@ def test_credentials_of_the_store_are_there_when_a_url_lies_in_it(
     order = order_of(env={"OUTPUT_URL": "s3://bucket/out"})
     made = environment(order, settings, AWS_ACCESS_KEY_ID="id", S3_ENDPOINT_URL="http://minio:9000")
     assert (made["AWS_ACCESS_KEY_ID"], made["S3_ENDPOINT_URL"]) == ("id", "http://minio:9000")
-    assert made["OUTPUT_URL"] == "s3://bucket/out"
+    assert (made["OUTPUT_URL"], made["LC_OBJECTS"]) == ("/run/w1/objects/bucket/out", "/run/w1/objects")
 
 
 def test_values_refer_to_earlier_ones_as_in_kubernetes(order_of: Callable[..., WorkOrder], settings: AgentSettings):

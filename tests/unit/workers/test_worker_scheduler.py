@@ -24,6 +24,7 @@ class FakeExecution:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.begun = False
+        self.takes_turn = True
         self.reason: StopReason | None = None
 
     def start(self) -> None:
