@@ -18,13 +18,14 @@ from lc_events.messages.names import DATASET_KIND, JOB_KIND, stream_id
 from lc_events.mqtt.oneshot import request, retained
 from lc_events.mqtt.packets import Publication
 from lc_events.mqtt.settings import MqttSettings
-from lc_events.mqtt.topics import ParsedTopic, TopicKind, Topics
+from lc_events.mqtt.topics import GM, ParsedTopic, TopicKind, Topics
 
 __all__ = ["Retained", "check_controller", "check_heads", "check_leftovers", "check_link", "check_nodes", "look"]
 
 _LATEST = {TopicKind.STATE_JOB: JOB_KIND, TopicKind.STATE_MODEL: JOB_KIND, TopicKind.STATE_DATASET: DATASET_KIND}
 _KEPT = (*_LATEST, TopicKind.STATUS, TopicKind.LINK, TopicKind.STATE_HEAD)
 _MOST = 5
+_SILENCE = 1.0
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,10 @@ def look(mqtt: MqttSettings, topics: Topics, node: str | None) -> Retained:
     if node is not None:
         parts = ("state", "down", "up", "events", "worker", "ask", "work")
         filters = [status, *(f"{topics.root}/{part}/{node}/#" for part in parts), topics.tick(node)]
-    return Retained(topics, retained(replace(mqtt, client_id=None), *filters, timeout=WAIT))
+    # an own message is the mark of the end; where it is denied, silence is
+    mark = topics.answer(GM if node is None else node, f"doctor-{secrets.token_hex(6)}")
+    found = retained(replace(mqtt, client_id=None), *filters, marker=mark, quiet_seconds=_SILENCE, timeout=WAIT)
+    return Retained(topics, found)
 
 
 def check_controller(mqtt: MqttSettings, seen: Retained, node: str, process: str | None) -> Iterator[Finding]:
