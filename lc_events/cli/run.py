@@ -79,12 +79,15 @@ def demo(
     broker: Annotated[
         str | None, typer.Option("--broker", metavar="URL", help="Use this broker instead of an embedded one.")
     ] = None,
+    s3: Annotated[
+        bool, typer.Option("--s3", help="Start an S3 server too; dataset, samples and models are objects.")
+    ] = False,
 ) -> None:
     """Watch a real model being trained, evaluated and deployed, round after round, on this machine."""
     from lc_events.demo.performance import Performance
 
     signal.signal(signal.SIGTERM, _interrupt)
-    Performance(rounds=rounds, broker=broker).run()
+    Performance(rounds=rounds, broker=broker, s3=s3).run()
 
 
 def _interrupt(*_: object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,8 +27,8 @@ class Reading:
 class Device:
     """Loads each announced model and says how well it reads images that were never in the dataset."""
 
-    def __init__(self, root: Path, infer: Path) -> None:
-        self._root = root
+    def __init__(self, model_file: Callable[[str], Path], infer: Path) -> None:
+        self._model_file = model_file
         self._infer = infer
         self._in_use: object = None
 
@@ -40,7 +41,7 @@ class Device:
         model = loads_object(payload)
         if model["sha256"] == self._in_use:
             return None
-        path = self._root / str(model["url"]).lstrip("/")
+        path = self._model_file(str(model["url"]))
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
         if sha256 != model["sha256"]:
             return None

