@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import TypeVar
+
+from eventsourcing.persistence import PersistenceError
 
 from lc_events.application.journal import Journal
 from lc_events.application.recorder import Snapshot
@@ -12,6 +15,8 @@ from lc_events.application.snapshot_json import SCHEMA, State, write_state
 __all__ = ["EVERY", "NOT_LOADED", "Snapshots", "newest_state"]
 
 S = TypeVar("S")
+
+_log = logging.getLogger("lc_events.snapshots")
 
 EVERY = 5000
 """Events of a stream from one snapshot to the next."""
@@ -31,15 +36,23 @@ class Snapshots:
         self._taken = journal.rows.newest_snapshots()
 
     def consider(self, states: Iterable[State]) -> None:
-        """Take snapshots of committed states whose last one is long ago; a commit each, every 5,000 events."""
+        """Take snapshots of committed states whose last one is long ago; a commit each, every 5,000 events.
+
+        Where the store cannot be written just now, the next commit of that stream tries again.
+        """
         for state in states:
-            if state.version - self._taken.get(state.stream, 0) < self._every:
-                continue
-            head = self._journal.head(state.stream)
-            if head.version == state.version:
-                snapshot = Snapshot(state.stream, state.version, SCHEMA, head.hash, write_state(state))
-                self._journal.rows.save_snapshot(snapshot)
-                self._taken[state.stream] = state.version
+            if state.version - self._taken.get(state.stream, 0) >= self._every:
+                try:
+                    self._take(state)
+                except PersistenceError as error:
+                    _log.warning("no snapshot of %s: %s", state.stream, error)
+
+    def _take(self, state: State) -> None:
+        head = self._journal.head(state.stream)
+        if head.version == state.version:
+            snapshot = Snapshot(state.stream, state.version, SCHEMA, head.hash, write_state(state))
+            self._journal.rows.save_snapshot(snapshot)
+            self._taken[state.stream] = state.version
 
 
 def newest_state(

@@ -25,7 +25,7 @@ class Tampered:
         self._connection.close()
 
     def run(self, statement: str, *values: Any) -> None:
-        assert self._connection.execute(statement, values).rowcount, statement
+        assert self._connection.execute(statement, values).rowcount, statement  # -1 where no rows are meant
 
     def state(self, version: int) -> bytes:
         query = "SELECT state FROM stored_events WHERE originator_version = ?"

@@ -121,6 +121,18 @@ def test_a_writer_that_starts_again_goes_on_from_the_last(path):
     assert kept(path)[:2] == [len(EVENTS), len(EVENTS) // 5 * 5]
 
 
+def test_one_that_cannot_be_written_is_logged_and_nobody_fails(path, caplog):
+    journal = open_journal(path, CONTROLLER.registry, write=True)
+    snapshots = Snapshots(journal, every=1)
+    state = opened(path).state(STREAM)
+    with Tampered(path) as store:
+        store.run("ALTER TABLE snapshots RENAME TO elsewhere")
+
+    snapshots.consider([state])
+
+    assert "no such table: snapshots" in caplog.text
+
+
 def test_a_dataset_has_snapshots_too():
     dataset = fold_dataset("default/dataset/ds", [])
 
