@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from lc_events.domain import decisions as d
+from lc_events.domain import outcomes
 from lc_events.domain.events import Event
 from lc_events.domain.job import JobState
 from lc_events.messages.gm import read_down
@@ -56,7 +57,7 @@ class Life:
         yield from self.reported("eval", "completed", model)
         yield from self.moved("Eval/Completed", "Deploy/Waiting", model=model)
         copied = {"url": f"/output/{self.name}/deploy/index.pkl", "sha256": "5e" * 32, "size": 31_337}
-        yield from self.decided(d.record_model(self.state, self.state.round, now=self.time(), **copied))
+        yield from self.decided(outcomes.record_model(self.state, self.state.round, now=self.time(), **copied))
         yield from self.moved("Deploy/Ready", "Deploy/Completed", "Train/Waiting")
 
     def time(self, seconds: int = 1) -> str:
@@ -79,7 +80,7 @@ class Life:
     def written(self, stage: str) -> list[Event]:
         url = f"/output/{self.name}/data/{stage.lower()}/{self.state.round}/data.txt"
         file = {"url": url, "size": 7200, "sha256": "a7" * 32, "records": 80}
-        return self.decided(d.record_files(self.state, stage, self.state.round, [file], self.time()))
+        return self.decided(outcomes.record_files(self.state, stage, self.state.round, [file], self.time()))
 
     def reported(self, kind: str, status: str, *models: dict[str, Any]) -> list[Event]:
         message = {"name": "w", "ownerName": self.name, "ownerKind": KIND, "kind": kind, "status": status}

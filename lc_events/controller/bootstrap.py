@@ -11,6 +11,7 @@ from pathlib import Path
 
 import lc_events
 from lc_events.application.journal import STORE_ERRORS, Journal, open_journal
+from lc_events.application.snapshots import Snapshots
 from lc_events.controller.asking import Asking
 from lc_events.controller.clock import Clock, clock_of_environment, stamp
 from lc_events.controller.committer import Committer
@@ -172,6 +173,7 @@ class LocalController:
         for listener in (self._scheduler, self._effects, self._following, self._repeats):
             self._committer.listen(listener.consider)
         self._committer.listen(self._outbox.wake)
+        self._committer.listen(Snapshots(self._journal).consider)
         self._watcher.start()
         self._scheduler.start()
         self._effects.start()

@@ -15,8 +15,8 @@ from lc_events.controller.transaction import Transaction
 from lc_events.controller.world import State, World
 from lc_events.datasets.header import header_bytes
 from lc_events.domain import events as e
-from lc_events.domain.decisions import record_failure, record_files, record_model
 from lc_events.domain.job import Intent, JobState
+from lc_events.domain.outcomes import record_failure, record_files, record_model
 from lc_events.errors import StorageError
 from lc_events.faults import reach
 from lc_events.messages.json import JsonObject
@@ -61,7 +61,8 @@ class _Finished:
 class Effects:
     """Carries out intents, a few at a time, until they are facts; each may be done twice without harm.
 
-    What fails is tried again for ever, after 1 s, 2 s … 60 s. Only a model that does not exist, or that does not lie
+    What fails is tried again for ever, after 1 s, 2 s … 60 s, and at once when GM sends the job again, for it may bring
+    a new credential. Only a model that does not exist, or that does not lie
     below the job's outputDir, is given up. Into one outputDir only one effect writes at a time: the next generation of
     a job uses the same paths as the one before.
     """
@@ -78,6 +79,8 @@ class Effects:
         self._begun: dict[str, int] = {}
         self._busy: set[str] = set()
         self._due: dict[str, tuple[JobState, Intent, int]] = {}
+        self._paused: dict[str, tuple[Intent, int, int]] = {}
+        """What is tried again later, by job: the intent, which attempt that will be, and GM's messages so far."""
         self._with_folders: dict[str, int] = {}
 
     def start(self) -> None:
@@ -98,9 +101,12 @@ class Effects:
                 self._lanes.submit(self._locations.lane_of_job(job), partial(self._make_folders, job))
             if job.intent is not None and self._begun.get(job.stream) != job.intent.version:
                 self._begin(job, job.intent, attempt=1)
+            elif (paused := self._paused.get(job.stream)) is not None and paused[2] != job.gm_messages:
+                self._try_again(job.stream, *paused[:2])
 
     def _begin(self, job: JobState, intent: Intent, attempt: int) -> None:
         self._begun[job.stream] = intent.version
+        self._paused.pop(job.stream, None)
         if job.output_dir in self._busy:
             self._due[job.output_dir] = (job, intent, attempt)
         else:
@@ -133,7 +139,7 @@ class Effects:
         else:
             reach("effect-done")
             self._committer.submit(
-                _Finished(job.stream, record, self._clock, lambda: self._again_later(job.stream, intent, attempt))
+                _Finished(job.stream, record, self._clock, lambda: self._again_later(job, intent, attempt))
             )
         finally:
             self._committer.later(0.0, lambda: self._ended(job.output_dir))
@@ -205,17 +211,26 @@ class Effects:
             )
 
         def again() -> None:
-            self._again_later(job.stream, intent, attempt)
+            self._again_later(job, intent, attempt)
 
         self._committer.submit(_Finished(job.stream, record, self._clock, again if final else _nothing))
         if not final:
             again()
 
-    def _again_later(self, stream: str, intent: Intent, attempt: int) -> None:
-        pause = min(_FIRST_PAUSE * 2 ** min(attempt - 1, 10), _LONGEST_PAUSE)
-        self._committer.later(pause, lambda: self._try_again(stream, intent, attempt + 1))
+    def _again_later(self, job: JobState, intent: Intent, attempt: int) -> None:
+        now = self._world.get(job.stream)
+        heard = job.gm_messages if now is None else now.gm_messages
+        paused = self._paused[job.stream] = (intent, attempt + 1, heard)
+        pause = min(_FIRST_PAUSE * 2 ** min(attempt - 1, 10), _LONGEST_PAUSE) if heard == job.gm_messages else 0.0
+
+        def pause_is_over() -> None:
+            if self._paused.get(job.stream) is paused:
+                self._try_again(job.stream, intent, attempt + 1)
+
+        self._committer.later(pause, pause_is_over)
 
     def _try_again(self, stream: str, intent: Intent, attempt: int) -> None:
+        self._paused.pop(stream, None)
         job = self._world.get(stream)
         if isinstance(job, JobState) and job.intent is not None and job.intent.version == intent.version:
             self._begin(job, job.intent, attempt)

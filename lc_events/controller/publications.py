@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-import orjson
-
 from lc_events.application.chain import event_id
+from lc_events.application.cloud_events import cloud_event
 from lc_events.application.recorder import StoredRow
 from lc_events.domain import events as e
 from lc_events.messages.gm import up
@@ -62,25 +61,6 @@ class Publications:
         namespace, kind, name = row.stream.split("/")
         topic = self._topics.event_job if kind == JOB_KIND else self._topics.event_dataset
         return Publication(topic(self._node, namespace, name), cloud_event(self._node, row, previous_hash))
-
-
-def cloud_event(node: str, row: StoredRow, previous_hash: str) -> bytes:
-    """A stored row as a CloudEvent; `data` are its stored bytes, so that a hash of them can be checked."""
-    return orjson.dumps(
-        {
-            "specversion": "1.0",
-            "id": event_id(node, row.stream, row.version, row.hash),
-            "source": f"/sedna/{node}",
-            "subject": row.stream,
-            "type": f"io.sedna.lc.{row.name}.v1",
-            "time": orjson.loads(row.state)["time"],
-            "datacontenttype": "application/json",
-            "sequence": row.version,
-            "hash": row.hash,
-            "prevhash": previous_hash,
-            "data": orjson.Fragment(row.state),
-        }
-    )
 
 
 def _on(event_class: type[E], report: Callable[[E], JsonObject | None]) -> None:

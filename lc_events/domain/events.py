@@ -82,6 +82,7 @@ class GlobalManagerMessageReceived(Event):
     samples: int = 0
     reason: str | None = None
     note: str | None = None
+    rules: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +127,7 @@ class Ticked(Event):
     note: str | None = None
     as_of: str | None = None
     zone: str | None = None
+    rules: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +151,7 @@ class SamplesArrived(Event):
     header: str | None = None
     samples: int = 0
     reason: str | None = None
+    rules: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ import orjson
 
 from lc_events.domain import decisions as d
 from lc_events.domain import events as e
+from lc_events.domain import outcomes
 from lc_events.domain.job import JobState
 from lc_events.domain.job_fold import fold
 from lc_events.messages.json import JsonObject
@@ -143,14 +144,14 @@ def written(now: str = NOW) -> Command:
         event = state.intent.event
         assert not isinstance(event, e.DeployTriggered)
         file = {"url": event.input["dataURL"], "size": 1, "sha256": "0" * 64, "records": event.samples}
-        return d.record_files(state, state.intent.stage, state.intent.round, [file], now)
+        return outcomes.record_files(state, state.intent.stage, state.intent.round, [file], now)
 
     return command
 
 
 def copied(now: str = NOW) -> Command:
     """The model is where devices read it."""
-    return lambda state: d.record_model(
+    return lambda state: outcomes.record_model(
         state, state.round, url=f"{state.output_dir}/deploy/index.pkl", sha256="0" * 64, size=100, now=now
     )
 
@@ -160,7 +161,9 @@ def failed(
 ) -> Command:
     def command(state: JobState) -> tuple[list[e.Event], JobState]:
         stage, round_ = ("Train", 0) if state.intent is None else (state.intent.stage, state.intent.round)
-        return d.record_failure(state, stage, round_, attempt=attempt, code=code, error=error, final=final, now=now)
+        return outcomes.record_failure(
+            state, stage, round_, attempt=attempt, code=code, error=error, final=final, now=now
+        )
 
     return command
 

@@ -9,6 +9,7 @@ from lc_events.application.audit import commands
 from lc_events.application.audit.derivation import Decided
 from lc_events.domain import decisions as d
 from lc_events.domain import events as e
+from lc_events.domain import outcomes
 from lc_events.domain.events import Event
 from lc_events.domain.job import JobState
 from lc_events.domain.job_fold import evolve
@@ -72,13 +73,13 @@ def _outcome(state: JobState, event: Event) -> Decided[JobState] | None:
     match event:
         case e.TrainDataWritten() | e.EvalDataWritten():
             stage = "Train" if isinstance(event, e.TrainDataWritten) else "Eval"
-            return d.record_files(state, stage, event.round, event.files, event.time)
+            return outcomes.record_files(state, stage, event.round, event.files, event.time)
         case e.ModelDeployed():
-            return d.record_model(
+            return outcomes.record_model(
                 state, event.round, url=event.url, sha256=event.sha256, size=event.size, now=event.time
             )
         case e.TriggerFailed():
-            return d.record_failure(
+            return outcomes.record_failure(
                 state,
                 event.stage,
                 event.round,

@@ -15,6 +15,7 @@ from lc_events.application.audit.stage_times import StageTimes
 from lc_events.application.audit.windows import next_opening
 from lc_events.domain import decisions as d
 from lc_events.domain import events as e
+from lc_events.domain import outcomes
 from lc_events.domain.events import Event
 from lc_events.domain.job import JobState
 from lc_events.domain.job_fold import evolve
@@ -168,11 +169,11 @@ class OtherCourse:
         """What was decided gets done at once; when GM goes on is known from what was recorded."""
         stage, round_ = _STAGES[type(event)], event.round
         if isinstance(event, e.DeployTriggered):
-            _, self._state = d.record_model(
+            _, self._state = outcomes.record_model(
                 self._state, round_, url=str(event.target), sha256="", size=0, now=_stamp(now)
             )
         else:
-            _, self._state = d.record_files(self._state, stage, round_, [], _stamp(now))
+            _, self._state = outcomes.record_files(self._state, stage, round_, [], _stamp(now))
         duration = self._times.of(self._state.generation, stage, round_)
         if duration is None:
             end = f"no {stage} was recorded to its end"

@@ -13,6 +13,7 @@ from support.sedna import condition, down, job_resource, output
 
 from lc_events.domain import decisions as d
 from lc_events.domain import events as e
+from lc_events.domain import outcomes
 from lc_events.domain.job import JobState
 from lc_events.domain.job_fold import evolve, fold
 from lc_events.domain.views import job_view
@@ -124,14 +125,16 @@ class Device:
         intent, now = self.state.intent, self.now
         stage, round_ = ("Train", 1) if intent is None else (intent.stage, intent.round)
         self.carry_out(
-            lambda s: d.record_failure(s, stage, round_, attempt=1, code=code, error=code, final=final, now=now)
+            lambda s: outcomes.record_failure(s, stage, round_, attempt=1, code=code, error=code, final=final, now=now)
         )
 
     def answer(self, stage: str, round_: int, version: int | None) -> None:
         """An answer that may belong to no intent."""
         now = self.now
-        self.carry_out(lambda s: d.record_files(s, stage, round_, [], now, intent=version))
-        self.carry_out(lambda s: d.record_model(s, round_, url="/d", sha256="0", size=1, now=now, intent=version))
+        self.carry_out(lambda s: outcomes.record_files(s, stage, round_, [], now, intent=version))
+        self.carry_out(
+            lambda s: outcomes.record_model(s, round_, url="/d", sha256="0", size=1, now=now, intent=version)
+        )
 
     def go_on(self, batches: list[int]) -> None:
         """Ordinary life: GM goes on, what was decided gets done, samples arrive."""
@@ -190,10 +193,12 @@ class Device:
         version = intent.version
         if isinstance(intent.event, e.DeployTriggered):
             self.carry_out(
-                lambda s: d.record_model(s, intent.round, url="/d", sha256="0", size=1, now=self.now, intent=version)
+                lambda s: outcomes.record_model(
+                    s, intent.round, url="/d", sha256="0", size=1, now=self.now, intent=version
+                )
             )
         else:
-            self.carry_out(lambda s: d.record_files(s, intent.stage, intent.round, [], self.now, intent=version))
+            self.carry_out(lambda s: outcomes.record_files(s, intent.stage, intent.round, [], self.now, intent=version))
 
 
 stages = st.sampled_from(["Train", "Eval", "Deploy", "Other"])

@@ -20,8 +20,8 @@ from support.given import (
 from support.sedna import MORE_THAN_3, condition, model, output
 
 from lc_events.domain import events as e
-from lc_events.domain.decisions import record_failure, record_files, record_model
 from lc_events.domain.eval_file import eval_pending_count
+from lc_events.domain.outcomes import record_failure, record_files, record_model
 from lc_events.messages.json import JsonObject
 
 TRAIN_WAITING = condition("Train", "Waiting", "t1")
