@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.given import given, gm
+from support.sedna import condition, dataset_resource, down
+
+from lc_events.controller.lanes import LOCAL
+from lc_events.controller.locations import Locations
+from lc_events.controller.world import World
+from lc_events.datasets import LocalSource, ObjectSource
+from lc_events.domain.dataset import DatasetState, receive_dataset_message
+from lc_events.errors import StorageError
+from lc_events.storage import Credential, LocalStorage
+
+WAITING = condition("Train", "Waiting", "2024-01-01T00:00:00Z")
+DATASET, JOB = "default/dataset/ds", "default/lifelonglearningjob/job1"
+KEY = "metadata/annotations/sedna.io/credential"
+
+
+class Storages:
+    """Notes who was asked for, and with which credential."""
+
+    def __init__(self, local):
+        self.local = local
+        self.asked: list[Credential | None] = []
+
+    def storage_for(self, _url, credential=None):
+        self.asked.append(credential)
+        return self.local
+
+    def s3(self, credential=None):
+        self.asked.append(credential)
+        return self
+
+    def open_object(self, url):
+        raise StorageError(f"{url}: missing", missing=True)
+
+
+class Scene:
+    """A job and a dataset, each with or without a credential of its own."""
+
+    def __init__(self, folder, *, dataset="s3://bkt/data/ds.txt", output="s3://bkt/out"):
+        self.secrets: dict[str, dict[str, str]] = {}
+        self.world = World()
+        resource = dataset_resource(url=dataset)
+        message = down(resource, kind="dataset", name="ds")
+        self.world.replace({DATASET: receive_dataset_message(DatasetState(DATASET), message, "2024")[1]})
+        self.job = given(gm(WAITING, output_dir=output)).state
+        self.world.replace({JOB: self.job})
+        self.storages = Storages(LocalStorage(folder))
+        self.locations = Locations(self.world, lambda stream: self.secrets.get(stream, {}), self.storages, folder)
+        self.dataset, self.output = dataset, output
+
+    def has(self, stream, name):
+        self.secrets[stream] = {
+            KEY: json.dumps({"s3-endpoint": f"{name}:9000", "ACCESS_KEY_ID": name, "SECRET_ACCESS_KEY": "x"})
+        }
+        return self
+
+    @property
+    def of_job(self):
+        self.locations.storage(self.job, f"{self.output}/x")
+        return self.storages.asked.pop().access_key
+
+    @property
+    def of_dataset(self):
+        with pytest.raises(StorageError):
+            self.locations.source(DATASET, self.dataset).stat()
+        return self.storages.asked.pop().access_key
+
+
+def test_each_has_its_own_credential(tmp_path):
+    scene = Scene(tmp_path).has(DATASET, "of-dataset").has(JOB, "of-job")
+    assert (scene.of_job, scene.of_dataset) == ("of-job", "of-dataset")
+    assert scene.locations.lane_of_job(scene.job) == "https://of-job:9000"
+    assert scene.locations.lane_of_dataset(DATASET, scene.dataset) == "https://of-dataset:9000"
+
+
+def test_a_job_without_one_has_its_datasets_in_the_same_bucket_only(tmp_path):
+    assert Scene(tmp_path).has(DATASET, "of-dataset").of_job == "of-dataset"
+    assert Scene(tmp_path, output="s3://other/out").has(DATASET, "of-dataset").of_job is None
+    assert Scene(tmp_path, dataset="/data/ds.txt").has(DATASET, "of-dataset").of_job is None
+
+
+def test_a_dataset_without_one_has_that_of_its_job(tmp_path):
+    assert Scene(tmp_path).has(JOB, "of-job").of_dataset == "of-job"
+    assert Scene(tmp_path).of_dataset is None
+
+
+def test_a_new_credential_counts_at_once(tmp_path):
+    scene = Scene(tmp_path).has(DATASET, "old")
+    source = scene.locations.source(DATASET, scene.dataset)
+    scene.has(DATASET, "new")
+    with pytest.raises(StorageError):
+        source.stat()
+    assert scene.storages.asked == [Credential("https://new:9000", "new", "x")]
+
+
+def test_local_urls_need_no_credential_even_a_broken_one(tmp_path):
+    scene = Scene(tmp_path, dataset="/data/ds.txt", output="/out")
+    scene.secrets = {DATASET: {KEY: "broken"}, JOB: {KEY: "broken"}}
+    assert scene.locations.storage(scene.job, "/out/x") is scene.storages.local
+    assert scene.storages.asked == [None]
+    assert isinstance(scene.locations.source(DATASET, "/data/ds.txt"), LocalSource)
+    assert scene.locations.path("/data/ds.txt") == tmp_path / "data/ds.txt"
+    assert scene.locations.lane_of_job(scene.job) == scene.locations.lane_of_dataset(DATASET, "/data/ds.txt") == LOCAL
+
+
+def test_a_broken_credential_is_an_error_of_the_request_and_not_of_the_lane(tmp_path):
+    scene = Scene(tmp_path)
+    scene.secrets = {DATASET: {KEY: "broken"}, JOB: {KEY: "broken"}}
+    assert scene.locations.lane_of_job(scene.job) == "s3"
+    source = scene.locations.source(DATASET, scene.dataset)
+    assert isinstance(source, ObjectSource)
+    assert scene.locations.path(scene.dataset) is None
+    with pytest.raises(StorageError) as caught:
+        source.stat()
+    assert caught.value.code == "credential"
+    with pytest.raises(StorageError) as caught:
+        scene.locations.storage(scene.job, "s3://bkt/out/x")
+    assert caught.value.code == "credential"
