@@ -20,6 +20,7 @@ from large_dataset import make, record  # noqa: E402
 from support.local_controller import ControllerProcess  # noqa: E402
 from support.mosquitto import Mosquitto  # noqa: E402
 from support.played_gm import PlayedGm  # noqa: E402
+from support.waiting import eventually  # noqa: E402
 from worker_results import memory_mb  # noqa: E402
 
 APPENDS = 20
@@ -70,6 +71,8 @@ def main() -> None:
             for number in range(given.jobs):
                 gm.job(f"job{number}", trigger=NEVER)
             counted.wait_for(total, 600)
+            taken = [f"job{number}" for number in range(given.jobs)]
+            eventually(lambda: all(lc.job(each) and lc.job(each)["samples"]["seen"] >= total for each in taken), 600)
             print(f"followed in {time.perf_counter() - began:.0f} s, {peak_mb(lc.pid):.0f} MB resident at most")
             times = []
             for _ in range(APPENDS):
