@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -23,16 +24,19 @@ STORE_ERRORS = (StoreError, PersistenceError, sqlite3.Error)
 """What reading and writing rows may raise; the library lets some of SQLite's own errors through."""
 
 
+_MODES = {"rwc": "mode=rwc", "ro": "mode=ro", "immutable": "mode=ro&immutable=1"}
+
+
 class Journal(Application[str]):
     """Events on disk. Only the committer saves; anything else reads, from its own connections."""
 
-    def __init__(self, path: Path, registry: Registry, *, mode: Literal["rwc", "ro"] = "rwc") -> None:
+    def __init__(self, path: Path, registry: Registry, *, mode: Literal["rwc", "ro", "immutable"] = "rwc") -> None:
         self.path = path
         self.registry = registry
         super().__init__(
             {
                 "PERSISTENCE_MODULE": "eventsourcing.sqlite",
-                "SQLITE_DBNAME": f"file:{quote(str(path.absolute()))}?mode={mode}",
+                "SQLITE_DBNAME": f"file:{quote(str(path.absolute()))}?{_MODES[mode]}",
                 "ORIGINATOR_ID_TYPE": "text",
                 "APPLICATION_RECORDER_TOPIC": "lc_events.application.recorder:ChainedRecorder",
                 "CREATE_TABLE": "yes" if mode == "rwc" else "no",
@@ -94,6 +98,12 @@ def open_journal(path: Path, registry: Registry, *, write: bool = False) -> Jour
     elif not path.exists():
         raise StoreError(f"there is no event store at {path}; name one by --store or LC_STATE_DIR")
     try:
-        return Journal(path, registry, mode="rwc" if write else "ro")
+        return Journal(path, registry, mode="rwc" if write else "immutable" if _is_frozen(path) else "ro")
     except (PersistenceError, sqlite3.Error) as error:
         raise StoreError(f"the event store {path} cannot be opened: {error}") from error
+
+
+def _is_frozen(path: Path) -> bool:
+    """Whether a store lies where nobody can write, as on a read-only medium: SQLite then must not make its `-shm`."""
+    log = path.with_name(f"{path.name}-wal")
+    return not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)

@@ -27,7 +27,9 @@ _TABLES = (
 )
 _ROWS_AT_ONCE = 100
 _ROWS = (
-    "SELECT e.rowid, e.originator_id, e.originator_version, e.topic, e.state, lower(hex(c.hash))"
+    # casts, for whoever edits a store by hand may leave other types: their bytes are what is hashed
+    "SELECT e.rowid, e.originator_id, CAST(e.originator_version AS INTEGER), coalesce(CAST(e.topic AS TEXT), ''),"
+    " coalesce(CAST(e.state AS BLOB), x''), lower(hex(c.hash))"
     " FROM stored_events e LEFT JOIN chain c ON c.notification_id = e.rowid "
 )
 

@@ -93,5 +93,11 @@ def main(args: Sequence[str] | None = None, *, commands: typer.Typer = app) -> N
             traceback.print_exception(error)
         sys.stderr.write(f"lc-events: {printable(str(error))}\n")
         sys.exit(error.exit_code)
+    except OSError as error:
+        if _OWN_LOGGER.isEnabledFor(logging.DEBUG):
+            traceback.print_exception(error)
+        where = f"{error.filename}: " if error.filename else ""
+        sys.stderr.write(f"lc-events: {printable(where)}{error.strerror or error}\n")
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

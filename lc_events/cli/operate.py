@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from lc_events.errors import RefusedError
+
 family = typer.Typer()
 
 _TopicRoot = Annotated[
@@ -31,12 +33,16 @@ def apply(
     from lc_events.settings.programs import broker_settings
 
     resources = read_manifests_file(file)
-    for resource in resources:
-        check_resource(resource)
+    for number, resource in enumerate(resources, start=1):
+        try:
+            check_resource(resource)
+        except RefusedError as error:
+            raise RefusedError(f"{file}, resource {number} of {len(resources)}: {error}", code=error.code) from None
     settings = broker_settings(mqtt_url=mqtt_url, topic_root=topic_root)
     for resource in resources:
         done = apply_resource(settings.mqtt, Topics(settings.topic_root), resource, timeout=timeout)
-        typer.echo(f"{str(done['kind']).lower()}/{done['namespace']}/{done['name']} {done['result']}")
+        note = f"; {done['note']}" if done.get("note") else ""
+        typer.echo(f"{str(done['kind']).lower()}/{done['namespace']}/{done['name']} {done['result']}{note}")
 
 
 @family.command()

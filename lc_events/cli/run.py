@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable
 from typing import Annotated
 
@@ -86,7 +87,8 @@ def demo(
     """Watch a real model being trained, evaluated and deployed, round after round, on this machine."""
     from lc_events.demo.performance import Performance
 
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, _interrupt)
     Performance(rounds=rounds, broker=broker, s3=s3).run()
 
 
@@ -95,5 +97,10 @@ def _interrupt(*_: object) -> None:
 
 
 def _stop_at_signals(stop: Callable[[], None]) -> None:
+    """Stop on a thread of its own: a handler that takes a lock waits for ever if the signal fell where it was held."""
+
+    def handle(*_: object) -> None:
+        threading.Thread(target=stop, name="stop").start()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop())
+        signal.signal(number, handle)

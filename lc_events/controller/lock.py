@@ -23,7 +23,7 @@ class FolderLock:
         except OSError:
             holder = os.pread(self._descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
             os.close(self._descriptor)
-            raise ConflictError(f"{folder} is in use by process {holder}; one controller to a state folder") from None
+            raise ConflictError(f"{folder} is in use by process {holder}; one program to a state folder") from None
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 

@@ -6,7 +6,7 @@ import hashlib
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lc_events.errors import LcError
@@ -24,23 +24,29 @@ class Reading:
     sentence: str
 
 
+_KEPT = "; evaluation kept the model of before"
+
+
 class Device:
     """Loads each announced model and says how well it reads images that were never in the dataset."""
 
     def __init__(self, model_file: Callable[[str], Path], infer: Path) -> None:
         self._model_file = model_file
         self._infer = infer
-        self._in_use: object = None
+        self._in_use: Reading | None = None
 
     def announced(self, payload: bytes) -> Reading | None:
         """Use the model of an announcement; LcError if it cannot be used.
 
-        None if it is in use already (retained announcements come again), or if the file is another one by now: then
-        another announcement comes.
+        None if nothing is new (retained announcements come again), or if the file is another one by now: then another
+        announcement comes. A round whose evaluation kept the model of the round before announces the same file.
         """
         model = loads_object(payload)
-        if model["sha256"] == self._in_use:
-            return None
+        round_ = model["round"] if isinstance(model["round"], int) else 0
+        if self._in_use is not None and model["sha256"] == self._in_use.sha256:
+            kept, self._in_use = self._in_use, replace(self._in_use, round=round_)
+            said = kept.sentence.removesuffix(_KEPT) + _KEPT
+            return None if kept.round == round_ else replace(self._in_use, sentence=said)
         path = self._model_file(str(model["url"]))
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
         if sha256 != model["sha256"]:
@@ -50,6 +56,5 @@ class Device:
         )
         if done.returncode != 0:
             raise LcError(f"the device cannot use the model: {done.stderr.strip()[-400:]}")
-        self._in_use = sha256
-        round_ = model["round"]
-        return Reading(round_ if isinstance(round_, int) else 0, sha256, done.stdout.strip())
+        self._in_use = Reading(round_, sha256, done.stdout.strip())
+        return self._in_use

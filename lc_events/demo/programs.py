@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -40,6 +41,7 @@ class Programs:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509 - one system call, before any thread of ours
             )
 
     def log(self, command: str) -> Path:
@@ -54,7 +56,9 @@ class Programs:
                 raise LcError(f"{command} ended with {process.returncode}:\n  " + "\n  ".join(lines))
 
     def stop(self) -> None:
-        """Ask them to end, one after the other; kill with all its children what does not."""
+        """Ask them to end, one after the other; kill with all its children what does not. A second Ctrl-C waits."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
         for process in reversed(self._running.values()):
             process.terminate()
             try:
@@ -63,3 +67,8 @@ class Programs:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         self._running.clear()
+
+
+def _end_with_parent() -> None:
+    """In the child: ask the kernel for a SIGTERM when the demo itself is killed (prctl PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
