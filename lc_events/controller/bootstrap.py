@@ -23,6 +23,7 @@ from lc_events.controller.known import Recent
 from lc_events.controller.latest import LatestValues
 from lc_events.controller.locations import Locations
 from lc_events.controller.lock import FolderLock
+from lc_events.controller.logbook import log_events
 from lc_events.controller.outbox import Outbox
 from lc_events.controller.presence import Presence, complaints
 from lc_events.controller.publications import Publications
@@ -174,6 +175,7 @@ class LocalController:
             self._committer.listen(listener.consider)
         self._committer.listen(self._outbox.wake)
         self._committer.listen(Snapshots(self._journal).consider)
+        self._committer.read_along(log_events)
         self._watcher.start()
         self._scheduler.start()
         self._effects.start()
@@ -203,6 +205,7 @@ class LocalController:
             self._broker.stop()
         self._journal.close()
         self._lock.release()
+        _log.info("stopped")
 
     def _made_client(self) -> MqttClient:
         """The client, once an internal broker has its port and password; nobody else can be on that one."""

@@ -6,7 +6,7 @@ import itertools
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from lc_events.application.journal import STORE_ERRORS, Journal
@@ -14,6 +14,7 @@ from lc_events.controller.clock import Clock
 from lc_events.controller.timers import Timers
 from lc_events.controller.transaction import Batch, Transaction, Work
 from lc_events.controller.world import State, World
+from lc_events.domain.events import Event
 from lc_events.errors import IntegrityError, StoreError
 from lc_events.faults import reach
 
@@ -50,11 +51,16 @@ class Committer:
         self._stopping = False
         self._positions: dict[str, int] = {}
         self._listeners: list[Callable[[Iterable[State]], None]] = []
+        self._readers: list[Callable[[Sequence[Event]], None]] = []
         self._thread = threading.Thread(target=self._run, name="committer", daemon=True)
 
     def listen(self, listener: Callable[[Iterable[State]], None]) -> None:
         """Be told, on the committer's thread, which states each commit changed."""
         self._listeners.append(listener)
+
+    def read_along(self, reader: Callable[[Sequence[Event]], None]) -> None:
+        """Be told, on the committer's thread, which events each commit saved."""
+        self._readers.append(reader)
 
     def submit(self, work: Work) -> None:
         """Queue work; any thread may."""
@@ -153,6 +159,8 @@ class Committer:
         self._world.replace(batch.states)
         for callback in batch.after:
             _guarded(callback)
+        for reader in self._readers:
+            _guarded(lambda reader=reader: reader(batch.events))  # type: ignore[misc]
         if batch.states:
             for listener in self._listeners:
                 _guarded(lambda listener=listener: listener(batch.states.values()))  # type: ignore[misc]

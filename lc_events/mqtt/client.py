@@ -321,4 +321,5 @@ class MqttClient:
             except Exception:  # noqa: BLE001 (the thread must live)
                 _log.exception("on_published failed")
         elif error:
-            _log.warning("a publication was not confirmed: %s", error)
+            level = logging.DEBUG if error == DISCONNECTED else logging.WARNING
+            _log.log(level, "a publication was not confirmed: %s", error)

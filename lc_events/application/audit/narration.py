@@ -47,10 +47,18 @@ def _job_event(event: Event, state: JobState) -> str:
             final = ", given up" if event.final else ""
             return _cut(f"{event.stage} of round {event.round}, attempt {event.attempt}{final}: {event.error}")
         case e.WorkerResultReceived():
-            return _cut(f"{event.worker}: {event.kind} {event.status}{_metrics(event.results)}")
+            return _cut(
+                f"{event.worker}: {event.kind} {event.status}{_metrics(event.results)}{_error(event.owner_info)}"
+            )
         case e.JobAdopted():
             return f"from another controller, which wrote {event.train_data_url}: goes on after round {event.round}"
     return _other_event(event, state)
+
+
+def _error(owner_info: JsonObject | None) -> str:
+    """What our agent says of a run that failed."""
+    error = (owner_info or {}).get("error")
+    return "" if error is None else f": {error}"
 
 
 def _other_event(event: Event, state: object) -> str:
