@@ -27,6 +27,9 @@ POSITION = "outbox"
 
 _WINDOW = 100
 _CHUNK = 200
+_AHEAD = 1000
+_EVENTS_AT_ONCE = 20
+_LATEST_WHEN_BEHIND = 1.0
 _IDLE = 5.0
 _ASK_AGAIN = 60.0
 _DIRECT = 10_000
@@ -63,6 +66,8 @@ class Outbox:
         self._has_news = True
         self._in_flight: dict[int, tuple[int, int | None]] = {}
         self._outstanding: OrderedDict[int, int] = OrderedDict()
+        self._untold: deque[StoredRow] = deque()
+        self._latest_sent = float("-inf")
         self._direct: deque[Publication] = deque(maxlen=_DIRECT)
         self._repeats: deque[tuple[str, int]] = deque(maxlen=_REMEMBERED)
         self._sent: OrderedDict[tuple[str, int], float] = OrderedDict()
@@ -100,6 +105,7 @@ class Outbox:
             self._connected = True
             self._cursor = self._position
             self._outstanding.clear()
+            self._untold.clear()
             self._in_flight.clear()
             self._direct.appendleft(birth)
             self._latest.all_changed()
@@ -163,8 +169,9 @@ class Outbox:
             try:
                 self._send_direct()
                 self._send_repeats()
-                self._send_log()
-                self._send_latest()
+                is_behind = self._send_log()
+                if not is_behind or self._clock.monotonic() - self._latest_sent >= _LATEST_WHEN_BEHIND:
+                    self._send_latest()
             except BrokerError as error:
                 _log.debug("%s", error)
             except (LcError, *STORE_ERRORS) as error:
@@ -184,7 +191,7 @@ class Outbox:
         with self._changed:
             while True:
                 due = self._latest.due_in(self._now())
-                has_work = self._has_news or self._direct or self._repeats or due == 0
+                has_work = self._has_news or self._untold or self._direct or self._repeats or due == 0
                 if self._connected and has_work:
                     return True
                 if self._stopping and not (self._connected and self._in_flight):
@@ -242,39 +249,60 @@ class Outbox:
             if len(self._sent) > _REMEMBERED:
                 self._sent.popitem(last=False)
 
-    def _send_log(self) -> None:
+    def _send_log(self) -> bool:
+        """Send what is urgent in the next part of the log, then some events; whether there is more to send.
+
+        A burst of events does not hold up the reports that come after them: those are sent as soon as they are there.
+        """
         with self._changed:
             connection = self._connection
-        while self._send_chunk(connection):
-            pass
-
-    def _send_chunk(self, connection: int) -> bool:
-        """Send the next part of the log; False at its end, or when there is another connection to begin anew on."""
+        if len(self._untold) < _AHEAD:
+            self._send_urgent(connection)
+        for _ in range(_EVENTS_AT_ONCE):
+            if not self._tell_next(connection):
+                break
         with self._changed:
-            if connection != self._connection:
-                return False
+            return self._has_news or bool(self._untold)
+
+    def _send_urgent(self, connection: int) -> None:
+        with self._changed:
+            if connection != self._connection or not self._has_news:
+                return
             self._has_news = False
             cursor = self._cursor
         rows = self._journal.rows.rows(gt=cursor, limit=_CHUNK)
-        if not rows:
-            return False
-        first = [(row, publication) for row in rows for publication in self._urgent(row)]
-        events = [(row, publication) for row in rows for publication in self._told(row)]
+        urgent = [(row, publication) for row in rows for publication in self._urgent(row)]
         with self._changed:
-            if connection != self._connection:
-                return False
+            if not rows or connection != self._connection:
+                return
+            self._has_news = self._has_news or len(rows) == _CHUNK
             for row in rows:
-                self._outstanding[row.notification_id] = 0
-            for row, _ in (*events, *first):
+                self._outstanding[row.notification_id] = 1
+            for row, _ in urgent:
                 self._outstanding[row.notification_id] += 1
+            self._untold.extend(rows)
             self._cursor = rows[-1].notification_id
-        for row, publication in first:
+        for row, publication in urgent:
             self._note_sent(row)
             self._send(publication, row.notification_id, connection)
             reach("report-sent" if "/up/" in publication.topic else "done-sent")
-        for row, publication in events:
-            self._send(publication, row.notification_id, connection)
-            reach("event-sent")
+
+    def _tell_next(self, connection: int) -> bool:
+        """Send the next event; False if there is none, or another connection to begin anew on."""
+        with self._changed:
+            if not self._untold or connection != self._connection:
+                return False
+            row = self._untold[0]
+        event = self._told(row)
+        if event is not None:
+            self._send(event, row.notification_id, connection)
+        with self._changed:
+            if connection != self._connection:
+                return False
+            self._untold.popleft()
+            if event is None:
+                self._confirm(row.notification_id)
+        reach("event-sent")
         return True
 
     def _urgent(self, row: StoredRow) -> list[Publication]:
@@ -289,13 +317,13 @@ class Outbox:
         found = (self._publications.report(row, event), self._publications.done(event))
         return [publication for publication in found if publication is not None]
 
-    def _told(self, row: StoredRow) -> list[Publication]:
+    def _told(self, row: StoredRow) -> Publication | None:
         """The event itself; one that cannot be read is left out, for the others must not wait for it."""
         try:
-            return [self._publications.cloud_event(row, self._previous_hash(row))]
+            return self._publications.cloud_event(row, self._previous_hash(row))
         except (IntegrityError, ValueError, KeyError, TypeError) as error:
             _log.error("%s version %d cannot be told: %r", row.stream, row.version, error)
-            return []
+            return None
 
     def _previous_hash(self, row: StoredRow) -> str:
         known = self._hashes.get(row.stream)
@@ -310,6 +338,7 @@ class Outbox:
         return previous
 
     def _send_latest(self) -> None:
+        self._latest_sent = self._clock.monotonic()
         for publication in self._latest.take_due(self._now()):
             self._send(publication)
             reach("latest-sent")
