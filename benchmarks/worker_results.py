@@ -4,7 +4,7 @@
 
 `bare` is the floor of the same run: a paho client that receives each result and publishes one reply, nothing stored.
 Broker, load and controller share the machine. A result counts when its report has come up; latencies are from the
-sending of a result to that moment.
+sending of a result to that moment, without those of the first second.
 """
 
 from __future__ import annotations
@@ -150,7 +150,8 @@ def latencies(port: int, reports: Reports, results: range, jobs: int, pace: floa
         sender.send([packet])
     reports.wait()
     sender.close()
-    return sorted(reports.came[number] - sent[number] for number in results)
+    warm = results[int(pace) :]
+    return sorted(reports.came[number] - sent[number] for number in warm)
 
 
 def bare_rate(port: int, results: int, jobs: int) -> tuple[float, float]:
@@ -229,7 +230,7 @@ def main() -> None:
                 reports.confirm()
                 first = given.runs * given.results
                 paced = latencies(
-                    broker.port, reports, range(first, first + 5 * int(given.pace)), given.jobs, given.pace
+                    broker.port, reports, range(first, first + 6 * int(given.pace)), given.jobs, given.pace
                 )
                 resident = memory_mb(process.pid)
             finally:
