@@ -7,7 +7,8 @@ FROM python:3.11-slim-bookworm AS packages
 COPY pyproject.toml README.md LICENSE /source/
 RUN python -m venv --without-pip /opt/lc-events \
  && mkdir /source/lc_events && touch /source/lc_events/__init__.py \
- && pip --python /opt/lc-events/bin/python install --no-cache-dir /source
+ && pip --python /opt/lc-events/bin/python install --no-cache-dir /source \
+ && rm -r /source/lc_events /source/build
 COPY lc_events /source/lc_events
 RUN pip --python /opt/lc-events/bin/python install --no-cache-dir --no-deps --force-reinstall /source
 
@@ -20,8 +21,8 @@ COPY examples /demo/opt/examples
 FROM python:3.11-slim-bookworm AS lc-events
 # /state and /edge are where volumes go: a new one takes over the owner of its folder.
 RUN useradd --uid 10001 --user-group --no-create-home --home-dir /state --shell /usr/sbin/nologin lc-events \
- && install --directory --owner=lc-events --group=lc-events --mode=0755 /state /edge \
- && ln -s /opt/lc-events/bin/lc-events /usr/local/bin/lc-events
+ && install --directory --owner=lc-events --group=lc-events --mode=0755 /state /edge
+ENV PATH=/opt/lc-events/bin:$PATH
 USER lc-events
 CMD ["lc-events", "run"]
 COPY --from=packages /opt/lc-events /opt/lc-events
