@@ -14,8 +14,6 @@ from support.waiting import eventually
 
 from lc_events.demo.s3_server import S3Server, find_weed
 
-pytest.importorskip("moto")
-
 
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
@@ -29,6 +27,7 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 @pytest.fixture(scope="session")
 def moto_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """moto's S3 server, which checks no signatures, with the buckets `bkt` and `other`."""
+    pytest.importorskip("moto")
     port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     with (tmp_path_factory.mktemp("moto") / "log").open("wb") as log:
