@@ -50,6 +50,7 @@ class ResourceWork(MessageWork):
         down = self._down
         job = transaction.job(down.stream)
         if self.is_repeat(transaction):
+            self._keep_rotated_secrets(transaction)
             transaction.keep(receive_duplicate(job, down.id, None, self.message.now))
             self._report_again(transaction, transaction.job(down.stream))
             return
@@ -71,6 +72,7 @@ class ResourceWork(MessageWork):
         down = self._down
         dataset = transaction.dataset(down.stream)
         if self.is_repeat(transaction):
+            self._keep_rotated_secrets(transaction)
             transaction.keep(duplicate_dataset_message(dataset, down.id, self.message.now))
             return
         if down.operation == "delete" and dataset.version == 0:
@@ -81,11 +83,18 @@ class ResourceWork(MessageWork):
 
     def _keep_secrets(self, transaction: Transaction) -> None:
         """New secrets are on disk before the commit that may need them; they go only after the resource has."""
-        stream = self._down.stream
+        stream, vault = self._down.stream, self.desk.vault
         if self._down.operation == "delete":
-            transaction.then(lambda: self.desk.vault.drop(stream))
+            puts = vault.puts(stream)
+            transaction.then(lambda: vault.drop(stream, puts))
         else:
-            self.desk.vault.put(stream, self._secrets)
+            vault.put(stream, self._secrets)
+
+    def _keep_rotated_secrets(self, transaction: Transaction) -> None:
+        """A message without an id that differs from the last in nothing but its secrets is a repeat, but for them."""
+        identity = self.identity
+        if identity is not None and not identity.has_id and not identity.dup:
+            self._keep_secrets(transaction)
 
     def _check_output(self, transaction: Transaction, job: LifelongLearningJob) -> None:
         output_dir = job.spec.output_dir.rstrip("/")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 
@@ -26,6 +27,7 @@ class Vault:
         self._path = path
         self._lock = threading.Lock()
         self._secrets = _read(path)
+        self._puts: Counter[str] = Counter()
 
     def get(self, stream: str) -> Secrets:
         """The secrets of a resource by their place in it."""
@@ -43,6 +45,7 @@ class Vault:
     def put(self, stream: str, secrets: Secrets) -> None:
         """Keep what GM sent last, which may be nothing. StoreError if the file cannot be written."""
         with self._lock:
+            self._puts[stream] += 1
             if self._secrets.get(stream, {}) == secrets:
                 return
             changed = {name: kept for name, kept in self._secrets.items() if name != stream}
@@ -54,9 +57,15 @@ class Vault:
                 raise StoreError(f"{self._path} could not be written: {error}") from error
             self._secrets = changed
 
-    def drop(self, stream: str) -> None:
-        """Forget a resource's secrets."""
-        self.put(stream, {})
+    def puts(self, stream: str) -> int:
+        """How often secrets of a resource were put."""
+        with self._lock:
+            return self._puts[stream]
+
+    def drop(self, stream: str, puts: int | None = None) -> None:
+        """Forget a resource's secrets; with `puts`, only if none were put since there were so many."""
+        if puts in (None, self.puts(stream)):
+            self.put(stream, {})
 
     def keep_only(self, streams: Collection[str]) -> None:
         """Forget all but these resources; a stop between a delete and its `drop` leaves some behind."""

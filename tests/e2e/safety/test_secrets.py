@@ -146,6 +146,32 @@ def test_a_newer_secret_takes_the_place_of_the_old_one_and_both_go_with_the_reso
     assert holders(lc, SECRET, NEWER) == []
 
 
+def test_a_secret_that_alone_is_new_is_taken_without_an_id_too(lc):
+    gm = PlayedGm(lc, with_ids=False)
+    gm.send(JOB, "job1", job())
+    eventually(lambda: SECRET in kept(lc))
+    gm.send(JOB, "job1", job(secret=NEWER))
+    eventually(lambda: NEWER in kept(lc))
+    assert SECRET not in kept(lc)
+    eventually(lambda: lc.job() and lc.job()["counts"]["duplicates"] == 1)
+
+
+def test_a_delete_just_before_an_insert_does_not_take_its_secret(lc):
+    gm = PlayedGm(lc)
+    topic = lc.topic(f"down/{{node}}/{JOB}/default/job1")
+    header = {"namespace": "default", "resourceKind": JOB, "resourceName": "job1"}
+    insert, delete = {**header, "operation": "insert"}, {**header, "operation": "delete"}
+    burst = []
+    for number in range(50):
+        burst.append((topic, {"id": f"i-{number}", "header": insert, "content": job()}))
+        burst.append((topic, {"id": f"d-{number}", "header": delete}))
+    lc.tap.publish_all([*burst, (topic, {"id": "last", "header": insert, "content": job()})])
+    eventually(lambda: lc.job() and lc.job()["gm_message"] == "last")
+    assert SECRET in kept(lc)
+    gm.delete("job1")
+    eventually(lambda: SECRET not in kept(lc))
+
+
 def test_a_secret_that_a_kill_left_behind_goes_at_the_next_start(lc):
     gm = PlayedGm(lc)
     gm.send(JOB, "job1", job())
