@@ -130,6 +130,8 @@ class Effects:
 
     def _carry_out(self, job: JobState, intent: Intent, attempt: int) -> None:
         try:
+            if intent.round <= 1:
+                self._make_folders(job)  # before the first report, whatever thread the insert's own making waits for
             record = self._perform(job, intent)
         except StorageError as error:
             self._note_failure(job, intent, attempt, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import orjson
@@ -43,7 +44,7 @@ def job_resource(
     """A LifelongLearningJob; `metadata` are further fields of it, such as `uid`."""
     template: JsonObject = {"metadata": {}, "spec": {"containers": []}}
     train_spec = {"template": template} if trigger is None else {"template": template, "trigger": trigger}
-    return {
+    resource = {
         "kind": "LifelongLearningJob",
         "apiVersion": "sedna.io/v1alpha1",
         "metadata": {"name": name, "namespace": "default", **metadata},
@@ -56,6 +57,7 @@ def job_resource(
         },
         "status": {"conditions": list(conditions)},
     }
+    return deepcopy(resource)  # whoever changes it changes nothing that others use
 
 
 def dataset_resource(*, name: str = "ds", url: str = "/data/ds.txt", format_: str = "txt") -> dict[str, Any]:
