@@ -49,7 +49,30 @@ def why(archive: Archive[State], stream: str, *, now: str, time: str | None = No
         raise UsageError(f"{stream} decides nothing: `why` is asked of a job, in a local controller's store")
     recall = Recall(archive, state, time or now)
     standing = _standing(recall)
+    failed = _failed_worker(recall)
+    if failed is not None:
+        text = f"{standing.sentence}; {_failure(recall, failed)}"
+        failure: JsonObject = {"failed_worker": failed.worker, "failed_kind": failed.kind, "failed_at": failed.time}
+        standing = standing._replace(sentence=text, facts={**standing.facts, **failure})
     return Why(f"{standing.sentence}.", _facts(recall, standing))
+
+
+def _failed_worker(recall: Recall) -> e.WorkerResultReceived | None:
+    """The worker whose failure ended the last round, while training waits again."""
+    state = recall.state
+    if not state.is_waiting or state.stage != "Train":
+        return None
+    result, training = recall.newest(e.WorkerResultReceived), _training(recall)
+    ended = result is not None and training is not None and result.originator_version > training.originator_version
+    return result if result is not None and ended and result.status.lower() == "failed" else None
+
+
+def _failure(recall: Recall, result: e.WorkerResultReceived) -> str:
+    error = (result.owner_info or {}).get("error")
+    because = f": {str(error)[:200]}" if error is not None else ""
+    lost = "; its samples are not trained again" if result.kind.lower() == "train" else ""
+    ended = f"round {recall.state.round} ended {recall.clock(result.time)}"
+    return f"{ended}, as its {result.kind} worker failed{because}{lost}"
 
 
 def _facts(recall: Recall, standing: Standing) -> JsonObject:

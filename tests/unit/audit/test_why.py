@@ -233,3 +233,15 @@ def test_a_dataset_decides_nothing(tmp_path):
 
     with pytest.raises(UsageError, match="decides nothing"):
         why(archive, stream, now="2024-01-01T00:00:00.000000Z")
+
+
+def test_a_round_that_ended_with_a_failed_worker_is_not_forgotten(ask):
+    rounds = (
+        Rounds().told("Train/Waiting").arrive(10).then(written(Rounds().time)).told("Train/Ready", "Train/Starting")
+    )
+    rounds = rounds.worker("train", "failed").told("Train/Failed", "Train/Waiting")
+
+    answer = ask(rounds)
+
+    assert "as its train worker failed; its samples are not trained again" in answer.sentence
+    assert answer.facts["failed_kind"] == "train"
