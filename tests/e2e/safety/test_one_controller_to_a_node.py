@@ -68,6 +68,7 @@ def test_a_store_that_was_restored_from_a_copy_says_so_and_goes_on(lc, gm):
     lc.start()
     gm.result(id="r-1")
     assert gm.next_up()["content"]["status"] == "completed"
+    eventually(lambda: lc.job()["counts"]["worker_results"] == 1)
     eventually(lambda: lc.latest("state/{node}/heads/default/job1")["version"] == lc.job()["version"])
     lc.kill()
     shutil.rmtree(lc.state_dir)
