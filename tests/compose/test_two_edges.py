@@ -1,0 +1,151 @@
+"""One story, told in order: two edges learn, the cloud goes away, a broker dies, a cable is pulled, nothing is lost."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+
+import orjson
+import pytest
+from support.waiting import eventually
+
+pytestmark = [pytest.mark.compose, pytest.mark.timeout(2400)]
+
+NODES = ("edge1", "edge2")
+
+
+def deployed_round(compose, node: str) -> int:
+    model = compose.show(node)["model"]
+    return model["round"] if model else 0
+
+
+def wait_for_round(compose, node: str, number: int, timeout: float = 300) -> None:
+    eventually(lambda: deployed_round(compose, node) >= number, timeout, f"{node} at round {number}")
+
+
+def is_nothing_missing(running, node: str) -> bool:
+    """Whether the cloud has heard each event of a node's job: every version up to the store's, each one event alone."""
+    ids: dict[int, set[str]] = defaultdict(set)
+    links: dict[int, tuple[str, str]] = {}
+    for message in running.auditor.messages:
+        if message.topic == f"sedna/events/{node}/jobs/default/digits-{node}":
+            event = message.json
+            version = int(event["sequence"])
+            ids[version].add(event["id"])
+            links[version] = (event["prevhash"], event["hash"])
+    newest = running.compose.show(node)["version"]
+    assert all(len(found) == 1 for found in ids.values()), ids
+    return sorted(ids)[:newest] == list(range(1, newest + 1)) and all(
+        links[version][0] == (links[version - 1][1] if version > 1 else "") for version in range(1, newest + 1)
+    )
+
+
+def test_both_edges_are_at_round_2_within_five_minutes(running):
+    deadline = time.monotonic() + 300
+    for node in NODES:
+        wait_for_round(running.compose, node, 2, deadline - time.monotonic())
+
+
+def test_every_one_shot_ends_well_and_every_service_says_that_it_is_healthy(running):
+    for service in ("certificates", "passwords", "apply", "edge1-samples", "edge2-samples"):
+        running.compose.wait_done(service)
+    for service in ("cloud-broker", "gm", *(f"{node}-{name}" for node in NODES for name in ("broker", "lc", "worker"))):
+        running.compose.wait_healthy(service)
+
+
+def test_the_global_manager_sees_both_jobs(running):
+    jobs = orjson.loads(running.compose.execute("gm", "lc-events", "jobs", "-o", "json"))
+    assert {(job["name"], job["node"]) for job in jobs} == {("digits-edge1", "edge1"), ("digits-edge2", "edge2")}
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_a_subscriber_at_the_cloud_hears_every_event_of_a_node(running, node):
+    eventually(lambda: is_nothing_missing(running, node), 60)
+
+
+def test_no_service_runs_as_root_or_can_write_to_its_image(running):
+    for service in ("cloud-broker", "gm", "edge1-broker", "edge1-lc", "edge1-worker"):
+        assert running.compose.execute(service, "id", "-u").strip() in ("1883", "10001")
+        assert running.compose.execute(service, "sh", "-c", "touch /x 2>/dev/null || echo no").strip() == "no"
+
+
+def test_an_edge_knows_no_secret_of_the_cloud_or_of_another_edge(running):
+    assert running.compose.execute("edge1-lc", "ls", "/secrets").split() == ["edge1"]
+    kept = running.compose.execute("edge1-lc", "sh", "-c", "cat /secrets/edge1/passwords 2>/dev/null || echo no")
+    assert kept.strip() == "no"
+
+
+def test_an_edge_goes_on_while_the_cloud_is_away_for_a_minute_and_the_cloud_catches_up(running):
+    compose = running.compose
+    before = compose.show("edge1")
+    compose.run("stop", "cloud-broker")
+    gone = time.monotonic()
+    compose.add_samples("edge1", 3)
+    eventually(lambda: compose.show("edge1")["round"] == before["round"] + 1, 30, "a new round without the cloud")
+    eventually(lambda: time.monotonic() - gone > 60, 70)
+    compose.wait_healthy("edge1-lc")
+    compose.run("start", "cloud-broker")
+    wait_for_round(compose, "edge1", before["round"] + 1)
+    for node in NODES:
+        eventually(lambda node=node: is_nothing_missing(running, node), 120)
+
+
+def test_a_round_that_runs_when_the_cloud_goes_away_is_finished(running):
+    compose = running.compose
+    before = compose.show("edge2")
+    compose.add_samples("edge2", 3)
+    eventually(lambda: compose.show("edge2")["type"] == "Running", 60, "a worker that runs")
+    compose.run("stop", "cloud-broker")
+    results = before["counts"]["worker_results"] + 2
+    eventually(lambda: compose.show("edge2")["counts"]["worker_results"] >= results, 60, "the result of the worker")
+    compose.run("start", "cloud-broker")
+    wait_for_round(compose, "edge2", before["round"] + 1)
+    for node in NODES:
+        eventually(lambda node=node: is_nothing_missing(running, node), 120)
+
+
+def test_nothing_is_missing_when_the_broker_of_an_edge_is_killed(running):
+    compose = running.compose
+    before = compose.show("edge1")
+    compose.add_samples("edge1", 4)
+    eventually(lambda: compose.show("edge1")["round"] == before["round"] + 1, 30, "a new round")
+    compose.run("kill", "-s", "SIGKILL", "edge1-broker")
+    eventually(lambda: compose.state("edge1-lc")["Health"]["Status"] == "unhealthy", 90)
+    compose.run("up", "-d", "--no-deps", "edge1-broker")
+    wait_for_round(compose, "edge1", before["round"] + 1)
+    compose.wait_healthy("edge1-lc")
+    eventually(lambda: is_nothing_missing(running, "edge1"), 120)
+
+
+def test_nothing_is_missing_when_an_edge_was_cut_off(running):
+    compose = running.compose
+    before = compose.show("edge2")
+    network, broker = f"{compose.project}_cloud", compose.container("edge2-broker")
+    compose.docker("network", "disconnect", network, broker)
+    compose.add_samples("edge2", 4)
+    eventually(lambda: compose.show("edge2")["round"] == before["round"] + 1, 60, "a new round without the cloud")
+    link = "sedna/state/edge2/link"
+    running.auditor.wait_for(lambda message: message.topic == link and message.payload == b"0", 60)
+    compose.docker("network", "connect", "--alias", "edge2-broker", network, broker)
+    wait_for_round(compose, "edge2", before["round"] + 1)
+    eventually(lambda: is_nothing_missing(running, "edge2"), 120)
+    eventually(lambda: running.auditor.of(link)[-1].payload == b"1", 60)
+
+
+def test_a_client_from_elsewhere_comes_in_by_its_certificate_alone(running):
+    running.compose.run("--profile", "tls", "up", "-d", "auditor", timeout=300)
+    running.compose.add_samples("edge1", 5)
+    eventually(lambda: "sedna/events/edge1/jobs/default/digits-edge1" in running.compose.run("logs", "auditor"), 60)
+
+
+def test_another_up_changes_nothing_that_runs(running):
+    compose = running.compose
+    services = ("cloud-broker", "gm", "edge1-broker", "edge1-lc")
+    before = [(compose.container(service), compose.state(service)["StartedAt"]) for service in services]
+    secret = compose.secret("gm", "/secrets/cloud/users/gm")
+    compose.run("up", "-d", timeout=600)
+    for service in ("certificates", "passwords", "apply"):
+        compose.wait_done(service)
+    assert [(compose.container(service), compose.state(service)["StartedAt"]) for service in services] == before
+    assert compose.secret("gm", "/secrets/cloud/users/gm") == secret
+    assert deployed_round(compose, "edge1") >= 3
