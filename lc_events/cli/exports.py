@@ -67,8 +67,8 @@ def import_(file: Export, store: Store = None, config: Config = None) -> None:
     from lc_events.application.importing import import_rows
     from lc_events.application.journal import open_journal
     from lc_events.cli.verify import fail_if_broken
-    from lc_events.controller.lock import FolderLock
     from lc_events.controller.outbox import POSITION
+    from lc_events.runtime.lock import FolderLock
 
     exported = read_export_file(file)
     kind = store_kind(exported)

@@ -12,12 +12,12 @@ from lc_events.application.audit.answers import MAX_BYTES, answer
 from lc_events.application.audit.archive import Archive
 from lc_events.application.audit.controller import CONTROLLER
 from lc_events.application.journal import open_journal
-from lc_events.controller.rate import Rate
 from lc_events.domain.events import LC_EVENTS, Registry
 from lc_events.errors import LcError, RefusedError
 from lc_events.messages.requests import read_addressee, read_ask, write_answer
 from lc_events.mqtt.packets import Publication, Received
 from lc_events.mqtt.topics import TopicKind, Topics
+from lc_events.runtime.rate import Rate
 
 __all__ = ["Asking"]
 

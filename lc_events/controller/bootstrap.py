@@ -13,28 +13,23 @@ import lc_events
 from lc_events.application.journal import STORE_ERRORS, Journal, open_journal
 from lc_events.application.snapshots import Snapshots
 from lc_events.controller.asking import Asking
-from lc_events.controller.clock import Clock, clock_of_environment, stamp
 from lc_events.controller.committer import Committer
 from lc_events.controller.effects import Effects
 from lc_events.controller.following import Following
 from lc_events.controller.housekeeping import Housekeeping
 from lc_events.controller.intake import Desk
-from lc_events.controller.known import Recent
 from lc_events.controller.latest import LatestValues
 from lc_events.controller.locations import Locations
-from lc_events.controller.lock import FolderLock
 from lc_events.controller.logbook import log_events
 from lc_events.controller.outbox import Outbox
 from lc_events.controller.presence import Presence, complaints
 from lc_events.controller.publications import Publications
 from lc_events.controller.quarantine import Quarantine
-from lc_events.controller.rate import Rate
 from lc_events.controller.reading import read_message
 from lc_events.controller.refusals import Refusals
 from lc_events.controller.repeats import Repeats
 from lc_events.controller.scheduler import Scheduler
 from lc_events.controller.timers import Timers
-from lc_events.controller.vault import Vault
 from lc_events.controller.world import State, World
 from lc_events.datasets.watch import FolderWatcher
 from lc_events.domain.events import LC_EVENTS, Registry
@@ -46,6 +41,11 @@ from lc_events.mqtt.client import MqttClient
 from lc_events.mqtt.internal import InternalBroker
 from lc_events.mqtt.packets import Connected, Publication, Received
 from lc_events.mqtt.topics import Topics
+from lc_events.runtime.clock import Clock, clock_of_environment, stamp
+from lc_events.runtime.known import Recent
+from lc_events.runtime.lock import FolderLock
+from lc_events.runtime.rate import Rate
+from lc_events.runtime.vault import Vault
 from lc_events.settings.programs import LcSettings
 from lc_events.storage import LocalStorage, S3Clients, Storages
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from lc_events.application.journal import STORE_ERRORS, Journal
-from lc_events.controller.clock import Clock
 from lc_events.controller.timers import Timers
 from lc_events.controller.transaction import Batch, Transaction, Work
 from lc_events.controller.world import State, World
 from lc_events.domain.events import Event
 from lc_events.errors import IntegrityError, StoreError
 from lc_events.faults import reach
+from lc_events.runtime.clock import Clock
 
 __all__ = ["Committer"]
 

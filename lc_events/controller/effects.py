@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 
-from lc_events.controller.clock import Clock, stamp
 from lc_events.controller.committer import Committer
 from lc_events.controller.lanes import Lanes
 from lc_events.controller.locations import Locations
@@ -22,6 +21,7 @@ from lc_events.faults import reach
 from lc_events.messages.json import JsonObject
 from lc_events.messages.names import DATASET_KIND, stream_id
 from lc_events.messages.resources import below
+from lc_events.runtime.clock import Clock, stamp
 from lc_events.storage.port import WrittenFile
 
 __all__ = ["Effects"]

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from lc_events.controller.clock import Clock, stamp
 from lc_events.controller.committer import Committer
 from lc_events.controller.lanes import Lanes
 from lc_events.controller.locations import Locations
@@ -24,6 +23,7 @@ from lc_events.domain.decisions import Facts
 from lc_events.domain.job import JobState
 from lc_events.errors import StorageError
 from lc_events.faults import reach
+from lc_events.runtime.clock import Clock, stamp
 
 __all__ = ["Following"]
 

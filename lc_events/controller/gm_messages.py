@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from lc_events.application.chain import event_id
 from lc_events.controller.intake import Desk, Message, MessageWork
-from lc_events.controller.known import identify
 from lc_events.controller.transaction import Transaction
 from lc_events.domain.dataset import confirm_dataset_reports, duplicate_dataset_message, receive_dataset_message
 from lc_events.domain.decisions import Facts, confirm_reports, receive_duplicate, receive_gm_message
@@ -18,6 +17,7 @@ from lc_events.messages.gm import read_acknowledgement, read_down
 from lc_events.messages.names import DATASET_KIND, JOB_KIND, stream_id
 from lc_events.messages.resources import LifelongLearningJob
 from lc_events.messages.secrets import separate
+from lc_events.runtime.known import identify
 
 __all__ = ["AcknowledgementWork", "ResourceWork"]
 

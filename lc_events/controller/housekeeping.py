@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from lc_events.application.journal import STORE_ERRORS, Journal
-from lc_events.controller.clock import Clock
 from lc_events.controller.committer import Committer
+from lc_events.runtime.clock import Clock
 
 __all__ = ["Housekeeping"]
 

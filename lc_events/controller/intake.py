@@ -9,15 +9,15 @@ from datetime import datetime
 from typing import Protocol
 
 from lc_events.application.recorder import Known
-from lc_events.controller.clock import stamp
-from lc_events.controller.known import Identity, Recent
 from lc_events.controller.refusals import Refusals
 from lc_events.controller.transaction import Transaction
-from lc_events.controller.vault import Vault
 from lc_events.errors import RefusedError
 from lc_events.messages.json import loads_object
 from lc_events.mqtt.packets import Publication, Received
 from lc_events.mqtt.topics import ParsedTopic, Topics
+from lc_events.runtime.clock import stamp
+from lc_events.runtime.known import Identity, Recent
+from lc_events.runtime.vault import Vault
 
 __all__ = ["Desk", "Message", "MessageWork", "RefusedWork", "Replies"]
 

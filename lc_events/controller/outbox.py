@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable
 from lc_events.application.chain import EMPTY
 from lc_events.application.journal import STORE_ERRORS, Journal
 from lc_events.application.recorder import StoredRow
-from lc_events.controller.clock import Clock
 from lc_events.controller.latest import LatestValues
 from lc_events.controller.publications import Publications
 from lc_events.controller.world import State
 from lc_events.errors import BrokerError, IntegrityError, LcError
 from lc_events.faults import reach
 from lc_events.mqtt.packets import DISCONNECTED, Publication
+from lc_events.runtime.clock import Clock
 
 __all__ = ["POSITION", "Outbox"]
 

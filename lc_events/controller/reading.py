@@ -6,7 +6,6 @@ import logging
 import traceback
 from datetime import datetime
 
-from lc_events.controller.clock import stamp
 from lc_events.controller.gm_messages import AcknowledgementWork, ResourceWork
 from lc_events.controller.intake import Desk, Message, MessageWork, RefusedWork
 from lc_events.controller.transaction import Transaction
@@ -15,6 +14,7 @@ from lc_events.errors import RefusedError
 from lc_events.messages.json import loads_object
 from lc_events.mqtt.packets import Received
 from lc_events.mqtt.topics import ParsedTopic, TopicKind
+from lc_events.runtime.clock import stamp
 
 __all__ = ["TickMessageWork", "read_message"]
 

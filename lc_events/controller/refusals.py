@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable
 
 from lc_events.controller.quarantine import Quarantine
-from lc_events.controller.rate import Rate
 from lc_events.messages.json import dumps
 from lc_events.mqtt.packets import Publication
 from lc_events.mqtt.topics import Topics
+from lc_events.runtime.rate import Rate
 
 __all__ = ["Refusals"]
 

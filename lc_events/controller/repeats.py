@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
-from lc_events.controller.clock import Clock
 from lc_events.controller.committer import Committer
 from lc_events.controller.world import State, World
 from lc_events.domain.job import JobState
+from lc_events.runtime.clock import Clock
 
 __all__ = ["Repeats"]
 

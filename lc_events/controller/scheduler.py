@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
-from lc_events.controller.clock import Clock, stamp
 from lc_events.controller.committer import Committer
 from lc_events.controller.transaction import Transaction
 from lc_events.controller.world import State, World, dataset_stream
@@ -13,6 +12,7 @@ from lc_events.domain.dataset import DatasetState
 from lc_events.domain.decisions import Facts, tick
 from lc_events.domain.job import JobState
 from lc_events.domain.window import is_open
+from lc_events.runtime.clock import Clock, stamp
 
 __all__ = ["DEFAULT_PERIOD", "Scheduler", "TickWork"]
 

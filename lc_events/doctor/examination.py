@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 from lc_events.application.journal import Journal
 from lc_events.controller.locations import Locations
-from lc_events.controller.vault import Vault
 from lc_events.controller.world import World
 from lc_events.doctor.clock import Watch, check_clock, check_zone
 from lc_events.doctor.connection import check_broker, check_session, check_tls
@@ -30,6 +29,7 @@ from lc_events.doctor.subject import Subject, check_settings
 from lc_events.errors import LcError
 from lc_events.messages.resources import is_s3
 from lc_events.mqtt.settings import MqttSettings
+from lc_events.runtime.vault import Vault
 from lc_events.settings.programs import LcSettings
 from lc_events.storage import LocalStorage, S3Clients, Storages
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from lc_events.controller.clock import stamp
 from lc_events.doctor.connection import WAIT
 from lc_events.doctor.finding import Finding, note, ok, wrong
 from lc_events.errors import BrokerError
@@ -17,6 +16,7 @@ from lc_events.mqtt.packets import DISCONNECTED, Connected, Publication, Receive
 from lc_events.mqtt.paho_client import MQTT_5
 from lc_events.mqtt.settings import MqttSettings
 from lc_events.mqtt.topics import GM, Topics
+from lc_events.runtime.clock import stamp
 
 __all__ = ["check_rights"]
 

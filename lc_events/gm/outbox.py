@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple
 
 from eventsourcing.persistence import PersistenceError
 
-from lc_events.controller.clock import Clock
 from lc_events.errors import BrokerError
 from lc_events.gm.job import GmJob, Order
 from lc_events.gm.ledger import Ledger, State
@@ -21,6 +20,7 @@ from lc_events.messages.names import Stream
 from lc_events.messages.secrets import Secrets
 from lc_events.mqtt.packets import Publication
 from lc_events.mqtt.topics import Topics
+from lc_events.runtime.clock import Clock
 
 __all__ = ["Outbox", "Pauses"]
 

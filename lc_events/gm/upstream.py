@@ -9,7 +9,6 @@ from uuid import uuid4
 from pydantic import ValidationError
 
 from lc_events.application.recorder import Known
-from lc_events.controller.known import identify
 from lc_events.errors import RefusedError
 from lc_events.gm import decisions
 from lc_events.gm.desk import MAX_BYTES, Desk
@@ -20,6 +19,7 @@ from lc_events.messages.json import UINT64_MAX, JsonObject, loads_object
 from lc_events.messages.names import DATASET_KIND, JOB_KIND, Stream, stream_id
 from lc_events.mqtt.packets import Received
 from lc_events.mqtt.topics import ParsedTopic, TopicKind
+from lc_events.runtime.known import identify
 
 __all__ = ["Upstream"]
 

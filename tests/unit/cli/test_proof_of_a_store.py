@@ -10,9 +10,9 @@ from support.sedna import DATASET, dataset_resource, down
 from support.stores import stored, writing
 from support.tampering import Tampered
 
-from lc_events.controller.lock import FolderLock
 from lc_events.controller.outbox import POSITION
 from lc_events.domain.dataset import DatasetState, receive_dataset_message
+from lc_events.runtime.lock import FolderLock
 
 EVENTS = two_rounds().history().events
 NEWEST = len(EVENTS)

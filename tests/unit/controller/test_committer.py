@@ -11,9 +11,7 @@ from support.waiting import eventually
 
 from lc_events.application.journal import Journal, open_journal
 from lc_events.application.recorder import Known
-from lc_events.controller.clock import SystemClock
 from lc_events.controller.committer import Committer
-from lc_events.controller.known import Recent, identify
 from lc_events.controller.timers import Timers
 from lc_events.controller.transaction import Transaction
 from lc_events.controller.world import World
@@ -21,6 +19,8 @@ from lc_events.domain.decisions import Facts, receive_gm_message
 from lc_events.domain.events import LC_EVENTS, Registry, TriggerFailed
 from lc_events.domain.job import JobState
 from lc_events.errors import RefusedError
+from lc_events.runtime.clock import SystemClock
+from lc_events.runtime.known import Recent, identify
 
 NOW = "2024-01-01T00:00:00.000000Z"
 

@@ -9,7 +9,6 @@ from support.sedna import condition
 from support.waiting import eventually
 
 from lc_events.application.journal import Journal, open_journal
-from lc_events.controller.clock import SystemClock
 from lc_events.controller.committer import Committer
 from lc_events.controller.effects import Effects
 from lc_events.controller.lanes import LOCAL
@@ -18,6 +17,7 @@ from lc_events.controller.transaction import Transaction
 from lc_events.controller.world import World
 from lc_events.domain.events import LC_EVENTS, Registry, TrainDataWritten
 from lc_events.domain.job import JobState
+from lc_events.runtime.clock import SystemClock
 from lc_events.storage.port import WrittenFile
 
 STREAM = "default/lifelonglearningjob/job1"

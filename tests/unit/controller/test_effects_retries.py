@@ -10,12 +10,12 @@ from support.given import arrive, given, gm
 from support.sedna import condition
 from support.waiting import eventually
 
-from lc_events.controller.clock import SystemClock
 from lc_events.controller.effects import Effects
 from lc_events.controller.lanes import LOCAL
 from lc_events.controller.world import World
 from lc_events.domain.job import JobState
 from lc_events.errors import StorageError
+from lc_events.runtime.clock import SystemClock
 from lc_events.storage.port import WrittenFile
 
 WAITING = condition("Train", "Waiting", "2024-01-01T00:00:00Z")

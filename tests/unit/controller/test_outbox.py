@@ -13,7 +13,6 @@ from support.waiting import eventually
 
 from lc_events.application.journal import Journal, open_journal
 from lc_events.application.recorder import ChainedRecorder
-from lc_events.controller.clock import SystemClock
 from lc_events.controller.latest import LatestValues
 from lc_events.controller.outbox import Outbox
 from lc_events.controller.publications import Publications
@@ -21,6 +20,7 @@ from lc_events.controller.world import World
 from lc_events.domain.events import LC_EVENTS, Registry
 from lc_events.mqtt.packets import DISCONNECTED, Publication
 from lc_events.mqtt.topics import Topics
+from lc_events.runtime.clock import SystemClock
 
 BIRTH = Publication("sedna/state/edge1/status", b"{}", retain=True)
 HISTORY = given(gm(condition("Train", "Waiting")), *[ticked()] * 5, arrive(10), written())

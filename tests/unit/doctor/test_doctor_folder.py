@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import pytest
 
-from lc_events.controller.lock import FolderLock
 from lc_events.doctor import folder as disks
 from lc_events.doctor.finding import Level
 from lc_events.doctor.folder import check_disks, check_folder, check_quarantine, holder
+from lc_events.runtime.lock import FolderLock
 
 
 class Disk(NamedTuple):
