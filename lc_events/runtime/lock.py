@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
+from typing import Self
 
 from lc_events.errors import ConflictError
 
@@ -26,6 +27,14 @@ class FolderLock:
             raise ConflictError(f"{folder} is in use by process {holder}; one program to a state folder") from None
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def __enter__(self) -> Self:
+        """Hold it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the folder free."""
+        self.release()
 
     def release(self) -> None:
         """Give the folder free."""

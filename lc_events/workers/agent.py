@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 from pydantic import ValidationError
 
-from lc_events.errors import BrokerError, ConflictError, RefusedError, StorageError
+from lc_events.errors import BrokerError, RefusedError, StorageError
 from lc_events.messages.gm import explain
 from lc_events.messages.json import loads_object
 from lc_events.messages.worker import CancelOrder, Done, WorkOrder, read_order
 from lc_events.mqtt.client import Connected, MqttClient, Publication, Received
 from lc_events.mqtt.settings import MqttSettings
 from lc_events.mqtt.topics import TopicKind, Topics
+from lc_events.runtime.lock import FolderLock
 from lc_events.storage import S3Clients
 from lc_events.workers.execution import Execution
 from lc_events.workers.journal import Journal, Run
@@ -64,7 +63,7 @@ class WorkerAgent:
     def run(self) -> None:
         """Work until `stop`; ConflictError if another agent uses the state folder, StorageError if it is unusable."""
         folder = self._settings.state_dir
-        with _locked(folder):
+        with FolderLock(folder):
             journal = Journal(folder)
             self._scheduler = Scheduler(journal, concurrency=self._settings.concurrency, execution=self._execution_of)
             self._scheduler.recover()
@@ -188,15 +187,3 @@ def _who_ordered(payload: bytes) -> WorkOrder:
         return WorkOrder.model_validate({**named, "command": ["-"]})
     except ValidationError as error:
         raise RefusedError(f"not a work order: {explain(error)}") from None
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the state folder for one agent; the system lets go of it when the process ends, however that happens."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (folder / "lock").open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ConflictError(f"another worker agent uses {folder}: end it, or set WORKER_STATE_DIR") from None
-        yield

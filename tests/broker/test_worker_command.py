@@ -53,4 +53,4 @@ def test_a_second_agent_on_a_state_folder_is_a_conflict(start_worker, tmp_path):
         _, log = worker.communicate(timeout=30)
 
     assert worker.returncode == 4
-    assert log == f"lc-events: another worker agent uses {tmp_path}: end it, or set WORKER_STATE_DIR\n"
+    assert log == f"lc-events: {tmp_path} is in use by process unknown; one program to a state folder\n"

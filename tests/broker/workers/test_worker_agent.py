@@ -245,7 +245,7 @@ def test_two_agents_do_not_share_a_folder(node):
     node.confirms("w1", "running")
     settings = AgentSettings(node="edge1", state_dir=node.folder / "state")
     agent = WorkerAgent(settings, MqttSettings.from_url(node.broker.url, client_id="worker-edge1"))
-    with pytest.raises(ConflictError, match="another worker agent"):
+    with pytest.raises(ConflictError, match="is in use by process"):
         agent.run()
 
 
