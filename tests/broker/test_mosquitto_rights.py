@@ -28,18 +28,23 @@ FIELDS = {
 }
 
 
+KUBEEDGE = {"$hw/events/device/d1/twin/update", "SYS/dis/upload_records", "default/user/x"}
+
+
 def _everything() -> list[str]:
     """One topic of each kind on each of two nodes, answers to two askers, and what is not ours."""
     topics = {f"sedna/{kind.value.format(node=node, **FIELDS)}" for kind in TopicKind for node in ("edge1", "edge2")}
     topics |= {TOPICS.answer(node, asker) for node in ("edge1", "edge2", "gm") for asker in ("device", "someone")}
-    return sorted(topics | {"other/topic", "sedna/other"})
+    return sorted(topics | {"other/topic", "sedna/other", *KUBEEDGE})
 
 
 EVERYTHING = _everything()
 
+_KUBEEDGE = "/$hw/* /SYS/* /default/user/*"
 _LC_BOTH = "down/edge1/* worker/edge1/* tick/edge1 state/edge1/* events/edge1/* errors/edge1 ask/edge1/* answer/edge1/*"
 
-# What each user may write and read, as CONTRACT section 2 tells who speaks to whom. Shell patterns; * also matches /.
+# What each user may write and read, as CONTRACT section 2 tells who speaks to whom. Shell patterns of what follows
+# sedna/, or with a / before them of a whole topic; * also matches /.
 RIGHTS = {
     "lc-edge1": (
         f"up/edge1/* {_LC_BOTH}",
@@ -56,7 +61,8 @@ RIGHTS = {
     ),
     "operator": ("apply/* tick/* ask/*", "answer/* state/* events/* errors/*"),
     "device": ("ask/*", "state/* events/* answer/*/device"),
-    "auditor": ("ask/*", "*"),
+    "auditor": ("ask/*", "[!/]*"),
+    "eventbus": (f"tick/* ask/* {_KUBEEDGE}", f"state/* events/* {_KUBEEDGE}"),
     "health": ("", ""),
 }
 
@@ -66,14 +72,14 @@ def _granted(patterns: str) -> set[str]:
         topic
         for topic in EVERYTHING
         for pattern in patterns.split()
-        if fnmatchcase(topic.removeprefix("sedna/"), pattern) and topic.startswith("sedna")
+        if fnmatchcase(topic.removeprefix("sedna/") if topic.startswith("sedna/") else f"/{topic}", pattern)
     }
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory) -> Iterator[Prepared]:
     """A broker that has users of all roles for two nodes."""
-    accounts = [f"{role}:{node}" for role in ("lc", "worker") for node in ("edge1", "edge2")]
+    accounts = [*(f"{role}:{node}" for role in ("lc", "worker") for node in ("edge1", "edge2")), "eventbus"]
     options = tuple(word for account in accounts for word in ("--account", account))
     prepared = prepare("cloud", tmp_path_factory.mktemp("cloud"), "edge1", "edge2", options=options)
     with prepared.broker():
@@ -92,7 +98,7 @@ def test_a_user_can_write_what_its_role_needs_and_nothing_else(prepared, protoco
         Visitor(prepared.port, **prepared.login(TESTER)) as observer,
         Visitor(prepared.port, protocol, **prepared.login(user)) as visitor,
     ):
-        observer.subscribe("#")
+        observer.subscribe("#", "$hw/#")
         reasons = {topic: visitor.publish(topic) for topic in EVERYTHING}
         observer.publish("the/end")
         observer.wait_for("the/end")
@@ -110,7 +116,7 @@ def test_a_user_can_read_what_its_role_needs_and_nothing_else(prepared, protocol
         Visitor(prepared.port, **prepared.login(TESTER)) as speaker,
         Visitor(prepared.port, protocol, **prepared.login(user)) as visitor,
     ):
-        visitor.subscribe("#", *EVERYTHING)
+        visitor.subscribe("#", "$hw/#", *EVERYTHING)
         for topic in EVERYTHING:
             speaker.publish(topic)
         # the broker sends what it has for a client before it answers the next packet of that client

@@ -34,7 +34,8 @@ def running() -> Iterator[Running]:
     reason = why_not()
     if reason is not None:
         pytest.skip(reason)
-    ports = {name: str(free_port()) for name in ("CLOUD_PORT", "CLOUD_TLS_PORT", "EDGE1_PORT", "EDGE2_PORT")}
+    names = ("CLOUD_PORT", "CLOUD_TLS_PORT", "EDGE1_PORT", "EDGE2_PORT", "S3_PORT")
+    ports = {name: str(free_port()) for name in names}
     with ExitStack() as stack:
         compose = stack.enter_context(Compose(find_compose(), ports))
         # the broker first, so that the auditor is there before the first event

@@ -138,6 +138,18 @@ def test_a_client_from_elsewhere_comes_in_by_its_certificate_alone(running):
     eventually(lambda: "sedna/events/edge1/jobs/default/digits-edge1" in running.compose.run("logs", "auditor"), 60)
 
 
+def test_an_s3_server_serves_both_edges_with_keys_that_it_made(running):
+    compose = running.compose
+    compose.run("--profile", "s3", "up", "-d", "--build", "s3", timeout=900)
+    compose.wait_healthy("s3", 120)
+    storage = "import os; from lc_events.storage import Credential, S3Clients; s = S3Clients().storage("
+    put = f"{storage}Credential.from_environ(os.environ)); s.make_bucket('bkt'); s.write('s3://bkt/a', [b'digits'])"
+    get = f"{storage}Credential()); print(b''.join(s.read('s3://bkt/a')).decode())"
+    with_keys = 'set -a; . /secrets/$0/s3.env; exec python -c "$1"'
+    compose.execute("edge1-worker", "sh", "-c", with_keys, "edge1", put)
+    assert compose.execute("edge2-lc", "sh", "-c", with_keys, "edge2", get).strip() == "digits"
+
+
 def test_another_up_changes_nothing_that_runs(running):
     compose = running.compose
     services = ("cloud-broker", "gm", "edge1-broker", "edge1-lc")

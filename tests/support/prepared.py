@@ -56,7 +56,7 @@ def prepare(place: str, folder: Path, *nodes: str, options: tuple[str, ...] = ()
     ports = ("--port", str(prepared.port), "--tls-port", str(prepared.tls_port), "--bind", "127.0.0.1")
     run("prepare", place, str(folder), *ports, "--data", str(prepared.data), *options, *nodes)
     with (folder / "rights").open("a") as rights:
-        rights.write(f"user {TESTER}\ntopic readwrite #\ntopic readwrite $SYS/#\n")
+        rights.write(f"user {TESTER}\ntopic readwrite #\ntopic readwrite $hw/#\n")
     (folder / "users" / TESTER).write_text("secret")
     passwords = str(folder / "passwords")
     subprocess.run(["mosquitto_passwd", "-b", passwords, TESTER, "secret"], check=True, capture_output=True)
