@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from itertools import takewhile
+from typing import NamedTuple
 
 from lc_events.controller.committer import Committer
 from lc_events.controller.world import State, World
@@ -16,8 +20,20 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 600.0
 _AFTER_DELETE = timedelta(minutes=10)
 
 
+class _Waiting(NamedTuple):
+    """A report that is sent again unless it was confirmed; `pause` is the one that ends then."""
+
+    stream: str
+    version: int
+    pause: float
+
+
 class Repeats:
-    """Which streams have unconfirmed reports, and when they are due again; on the committer's thread."""
+    """Which reports are due again in which second; on the committer's thread.
+
+    Each has pauses of its own: a report that has just gone out is not sent again because an older one of its job
+    waits, and one that is new does not have to wait for the end of a long pause of those.
+    """
 
     def __init__(
         self, committer: Committer, world: World, clock: Clock, repeat: Callable[[str, Iterable[int]], None]
@@ -26,44 +42,50 @@ class Repeats:
         self._world = world
         self._clock = clock
         self._repeat = repeat
-        self._rounds: dict[str, int] = {}
+        self._seen: dict[str, int] = {}
+        self._due: defaultdict[int, list[_Waiting]] = defaultdict(list)
 
     def consider(self, states: Iterable[State]) -> None:
-        """Take note of streams that have something unconfirmed now."""
+        """Take note of reports that went out with the last commit."""
         for state in states:
-            if state.stream not in self._rounds and _unconfirmed(state):
-                self._begin(state.stream)
+            if new := _newer(state, self._seen.get(state.stream, 0)):
+                self._seen[state.stream] = new[-1]
+                self._wait(_Waiting(state.stream, version, _FIRST_PAUSE) for version in new)
 
     def connected(self) -> None:
         """A new connection: all that is unconfirmed is due, and the pauses begin anew. Any thread."""
         self._committer.later(0.0, self._repeat_all)
 
     def _repeat_all(self) -> None:
+        self._due.clear()
         for stream in self._world.streams():
-            state = self._world.get(stream)
-            if state is not None and (versions := self._versions(state)):
+            if versions := self._open(stream):
                 self._repeat(stream, versions)
-                self._begin(stream)
+                self._wait(_Waiting(stream, version, _FIRST_PAUSE) for version in versions)
 
-    def _begin(self, stream: str) -> None:
-        round_ = self._rounds[stream] = self._rounds.get(stream, 0) + 1
-        self._wait(stream, round_, _FIRST_PAUSE)
+    def _wait(self, reports: Iterable[_Waiting]) -> None:
+        now = self._clock.monotonic()
+        for report in reports:
+            second = math.ceil(now + report.pause)
+            if second not in self._due:
+                self._committer.later(second - now, lambda second=second: self._second_ended(second))  # type: ignore[misc]
+            self._due[second].append(report)
 
-    def _wait(self, stream: str, round_: int, pause: float) -> None:
-        self._committer.later(pause, lambda: self._due(stream, round_, pause))
+    def _second_ended(self, second: int) -> None:
+        of_stream: defaultdict[str, list[_Waiting]] = defaultdict(list)
+        for report in self._due.pop(second, ()):
+            of_stream[report.stream].append(report)
+        for stream, reports in of_stream.items():
+            still_open = set(self._open(stream))
+            again = [report for report in reports if report.version in still_open]
+            if again:
+                self._repeat(stream, [report.version for report in again])
+                self._wait(report._replace(pause=min(report.pause * 2, _LONGEST_PAUSE)) for report in again)
 
-    def _due(self, stream: str, round_: int, pause: float) -> None:
-        if self._rounds.get(stream) != round_:
-            return
+    def _open(self, stream: str) -> list[int]:
         state = self._world.get(stream)
-        versions = [] if state is None else self._versions(state)
-        if not versions:
-            del self._rounds[stream]
-            return
-        self._repeat(stream, versions)
-        self._wait(stream, round_, min(pause * 2, _LONGEST_PAUSE))
-
-    def _versions(self, state: State) -> list[int]:
+        if state is None:
+            return []
         if isinstance(state, JobState) and state.deleted_at is not None:
             gone = self._clock.now() - datetime.fromisoformat(state.deleted_at)
             if gone > _AFTER_DELETE:
@@ -75,3 +97,8 @@ def _unconfirmed(state: State) -> list[int]:
     if isinstance(state, JobState):
         return [unconfirmed.version for unconfirmed in state.unconfirmed]
     return [] if state.unconfirmed is None or not state.is_live else [state.unconfirmed]
+
+
+def _newer(state: State, version: int) -> list[int]:
+    """What is unconfirmed above a version, without looking at all that lies below."""
+    return [*takewhile(lambda each: each > version, reversed(_unconfirmed(state)))][::-1]
