@@ -13,7 +13,7 @@ from typing import Self
 
 from lc_events.errors import LcError
 
-__all__ = ["Programs"]
+__all__ = ["Programs", "end_with_parent"]
 
 _GRACE = 15.0
 
@@ -41,7 +41,7 @@ class Programs:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509 - one system call, before any thread of ours
+                preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, before any thread of ours
             )
 
     def log(self, command: str) -> Path:
@@ -69,6 +69,6 @@ class Programs:
         self._running.clear()
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """In the child: ask the kernel for a SIGTERM when the demo itself is killed (prctl PR_SET_PDEATHSIG)."""
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)

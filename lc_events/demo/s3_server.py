@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
+from lc_events.demo.programs import end_with_parent
 from lc_events.errors import LcError, StorageError, UsageError
 from lc_events.storage import Credential, S3Clients
 from lc_events.storage.s3 import S3Storage
@@ -162,6 +163,7 @@ class S3Server:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=end_with_parent,  # noqa: PLW1509 - an interrupt may fall before it is ours to kill
             )
 
     def _is_up(self) -> bool:

@@ -60,4 +60,4 @@ def test_interrupted_while_the_server_starts_it_leaves_no_process(tmp_path):
         eventually(lambda: any(tmp_path.glob("lc-events-demo-*/s3/server/weed.log")))
         demo.send_signal(signal.SIGINT)
         assert demo.wait(20) != 0
-    assert processes_of(tmp_path) == []
+    eventually(lambda: processes_of(tmp_path) == [])
