@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 __all__ = ["printable"]
 
-_SHORT = {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
-_CONTROL = [*range(0x20), *range(0x7F, 0xA0)]
-_LINE_ENDS_AND_DIRECTIONS = [*range(0x2028, 0x202F), *range(0x2066, 0x206A)]
-_ESCAPES = (
-    {code: f"\\x{code:02x}" for code in _CONTROL}
-    | {code: f"\\u{code:04x}" for code in _LINE_ENDS_AND_DIRECTIONS}
-    | _SHORT
-)
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_UNSEEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+"""Unicode categories of what is not seen itself: control, format and direction characters, line ends."""
 
 
 def printable(text: str) -> str:
     """`text` on one line: what would end it, command a terminal or turn the writing direction is escaped."""
-    return text.translate(_ESCAPES)
+    return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
+
+
+def _shown(char: str) -> str:
+    if unicodedata.category(char) not in _UNSEEN:
+        return char
+    code = ord(char)
+    return _SHORT.get(char) or (
+        f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    )

@@ -7,6 +7,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import lc_events
@@ -68,7 +69,10 @@ class LocalController:
         self._clock = clock = clock or clock_of_environment()
         self._stopped = threading.Event()
         self._session = ""
-        self._lock = FolderLock(settings.state_dir)
+        with ExitStack() as locks:
+            for folder in dict.fromkeys((settings.state_dir.resolve(), settings.store.parent.resolve())):
+                locks.enter_context(FolderLock(folder))
+            self._locks = locks.pop_all()
         self._journal = open_journal(settings.store, Registry(LC_EVENTS), write=True)
         self._journal.rows.set_about("node", settings.node)
         self._world = _loaded(self._journal)
@@ -131,6 +135,7 @@ class LocalController:
                 monotonic=clock.monotonic,
             ),
             vault=vault,
+            real_place=locations.real_place,
             recent=Recent(self._journal.rows.newest_known),
             replies=self._outbox,
             event_hashes=self._journal.rows.hashes,
@@ -204,7 +209,7 @@ class LocalController:
         if self._broker is not None:
             self._broker.stop()
         self._journal.close()
-        self._lock.release()
+        self._locks.close()
         _log.info("stopped")
 
     def _made_client(self) -> MqttClient:

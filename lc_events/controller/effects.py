@@ -30,6 +30,8 @@ _log = logging.getLogger("lc_events.effects")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _STOP_SECONDS = 8.0
+_NEVER = ("outside", "not_a_file")
+"""What time does not mend in a model."""
 _FOLDERS = ("data/train", "data/eval", "train", "eval")
 
 Spooled = Callable[[str, int, int], Iterator[bytes]]
@@ -62,9 +64,9 @@ class Effects:
     """Carries out intents, a few at a time, until they are facts; each may be done twice without harm.
 
     What fails is tried again for ever, after 1 s, 2 s … 60 s, and at once when GM sends the job again, for it may bring
-    a new credential. Only a model that does not exist, or that does not lie
-    below the job's outputDir, is given up. Into one outputDir only one effect writes at a time: the next generation of
-    a job uses the same paths as the one before.
+    a new credential. Only a model that does not exist, is no file, or does not lie below the job's outputDir, is given
+    up. Into one outputDir only one effect writes at a time: the next generation of a job uses the same paths as the one
+    before.
     """
 
     def __init__(
@@ -161,10 +163,10 @@ class Effects:
         if isinstance(event, e.EvaluationTriggered) and event.existing and storage.exists(url):
             written = [WrittenFile(url, storage.stat(url).size, storage.sha256(url))]
         else:
-            written = [storage.write(url, self._records(job, event))]
+            written = [storage.write(url, self._records(job, event), within=job.output_dir)]
         if event.indexed is not None:
             index = sample_index(self._records(job, event), event.indexed)
-            written.append(storage.write(str(event.input["dataIndexURL"]), index))
+            written.append(storage.write(str(event.input["dataIndexURL"]), index, within=job.output_dir))
         return [
             {"url": file.url, "size": file.size, "sha256": file.sha256, "records": event.samples} for file in written
         ]
@@ -194,7 +196,7 @@ class Effects:
         )
 
     def _note_failure(self, job: JobState, intent: Intent, attempt: int, error: StorageError) -> None:
-        final = intent.stage == "Deploy" and (error.missing or error.code == "outside")
+        final = intent.stage == "Deploy" and (error.missing or error.code in _NEVER)
 
         def record(transaction: Transaction, state: JobState, now: str) -> None:
             _keep(

@@ -15,7 +15,7 @@ from lc_events.domain.job import JobState
 from lc_events.errors import RefusedError
 from lc_events.messages.gm import read_acknowledgement, read_down
 from lc_events.messages.names import DATASET_KIND, JOB_KIND, stream_id
-from lc_events.messages.resources import LifelongLearningJob
+from lc_events.messages.resources import Dataset, LifelongLearningJob, below
 from lc_events.messages.secrets import separate
 from lc_events.runtime.known import identify
 
@@ -77,6 +77,11 @@ class ResourceWork(MessageWork):
             return
         if down.operation == "delete" and dataset.version == 0:
             return
+        if isinstance(down.resource, Dataset):
+            for job in transaction.jobs_of(down.stream):
+                if below(down.resource.spec.url, job.output_dir):
+                    words = f"url {down.resource.spec.url} lies below outputDir {job.output_dir} of {job.stream}"
+                    raise RefusedError(words, code="conflict")
         self._keep_secrets(transaction)
         transaction.keep(receive_dataset_message(dataset, down, self.message.now))
         self.remember(transaction)
@@ -99,8 +104,22 @@ class ResourceWork(MessageWork):
     def _check_output(self, transaction: Transaction, job: LifelongLearningJob) -> None:
         output_dir = job.spec.output_dir.rstrip("/")
         owner = transaction.owner_of(output_dir)
+        if owner is None or owner == self._down.stream:
+            owner = self._owner_behind_links(transaction, output_dir)
         if owner is not None and owner != self._down.stream:
             raise RefusedError(f"outputDir {output_dir} belongs to the live job {owner}", code="conflict")
+        dataset = transaction.dataset(stream_id(self._down.namespace, DATASET_KIND, job.spec.dataset.name))
+        if dataset.is_live and below(dataset.url, output_dir):
+            raise RefusedError(f"dataset {dataset.url} lies below outputDir {output_dir}", code="conflict")
+
+    def _owner_behind_links(self, transaction: Transaction, output_dir: str) -> str | None:
+        """Another live job whose outputDir is the same folder by another name; looked for when the job's is new."""
+        job = transaction.job(self._down.stream)
+        if job.is_live and job.output_dir == output_dir:
+            return None
+        place = self.desk.real_place(output_dir)
+        others = (other for other in transaction.live_jobs() if other.stream != self._down.stream)
+        return next((other.stream for other in others if self.desk.real_place(other.output_dir) == place), None)
 
     def _report_again(self, transaction: Transaction, job: JobState) -> None:
         """A waiting condition that was answered already gets its old report again."""

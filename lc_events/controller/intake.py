@@ -48,6 +48,8 @@ class Desk:
     topics: Topics
     refusals: Refusals
     vault: Vault
+    real_place: Callable[[str], str]
+    """Output URL to the folder behind it, links followed."""
     recent: Recent
     replies: Replies
     event_hashes: Callable[[str, Sequence[int]], Mapping[int, str]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -37,6 +38,11 @@ class Locations:
     def path(self, url: str) -> Path | None:
         """The file of a local URL, None for an object."""
         return None if is_s3(url) else self._root / url.lstrip("/")
+
+    def real_place(self, url: str) -> str:
+        """The folder behind an output URL, links followed; an object's prefix is what it says."""
+        path = self.path(url)
+        return url.rstrip("/") if path is None else os.path.realpath(path)
 
     def source(self, dataset: str, url: str) -> Source:
         """Where a dataset (its stream) is read from."""

@@ -80,6 +80,8 @@ def read_message(desk: Desk, received: Received, at: datetime) -> MessageWork:
 
 
 def _work(desk: Desk, message: Message) -> MessageWork:
+    if message.received.retain:
+        raise RefusedError("retained: it would come again with every connection; publish without", code="retained")
     size = len(message.received.payload)
     if size > desk.max_bytes:
         raise RefusedError(f"{size} bytes are more than {desk.max_bytes}", code="too_large")

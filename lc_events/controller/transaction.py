@@ -91,6 +91,12 @@ class Transaction:
         jobs = (self._state(stream) for stream in sorted(streams))
         return [j for j in jobs if isinstance(j, JobState) and j.is_live and dataset_stream(j) == dataset]
 
+    def live_jobs(self) -> list[JobState]:
+        """All live jobs, those decided in this batch included."""
+        streams = {*self._batch.world.streams(), *self._batch.states, *self.states} - set(self._batch.world.broken)
+        states = (self._state(stream) for stream in sorted(streams))
+        return [state for state in states if isinstance(state, JobState) and state.is_live]
+
     def owner_of(self, output_dir: str) -> str | None:
         """The live job that writes to an output URL's folder, those decided in this batch included."""
         place = output_place(output_dir)

@@ -209,7 +209,7 @@ def _judge(state: JobState, facts: Facts, moment: str) -> tuple[str | None, int,
     """Reason, samples seen and a note; the reason is None where there is nothing to decide."""
     if not state.is_waiting:
         return None, 0, None
-    if state.intent is not None:
+    if state.intent is not None and not _is_superseded(state):
         return "in_progress", state.train_pending_count, None
     if state.stage == "Train":
         samples = state.train_pending_count
@@ -225,6 +225,14 @@ def _judge(state: JobState, facts: Facts, moment: str) -> tuple[str | None, int,
     return "fired", samples, None
 
 
+def _is_superseded(state: JobState) -> bool:
+    """Whether a model that could not be deployed yet was followed by another one: then that is deployed."""
+    intended = None if state.intent is None else state.intent.event
+    if not isinstance(intended, e.DeployTriggered) or state.stage != "Deploy" or not state.eval_models:
+        return False
+    return intended.model is not None and intended.model["url"] != state.eval_models[0]["url"]
+
+
 def trusted_models(state: JobState) -> list[JsonObject]:
     """The trained models that count: only those below the job's outputDir."""
     return [m for m in state.train_models or () if below(str(m["url"]), state.output_dir)]
@@ -238,7 +246,7 @@ def _react(steps: Steps[JobState]) -> None:
     """Turn a verdict that fired into an intent."""
     state = steps.state
     verdict = state.verdict
-    is_due = state.is_waiting and state.intent is None
+    is_due = state.is_waiting and (state.intent is None or _is_superseded(state))
     if not is_due or verdict is None or (verdict.reason, verdict.stage) != ("fired", state.stage):
         return
     match state.stage:

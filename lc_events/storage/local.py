@@ -33,6 +33,8 @@ _CODES = {
     errno.EDQUOT: "no_space",
     errno.EFBIG: "no_space",
     errno.EISDIR: "not_a_file",
+    errno.ENAMETOOLONG: "not_a_file",
+    errno.ELOOP: "not_a_file",
 }
 
 
@@ -60,9 +62,11 @@ class LocalStorage:
                 raise StorageError(f"{url}: leads out of {self._root}", code="outside")
         return self._root / posixpath.normpath("/" + url.lstrip("/")).lstrip("/")
 
-    def write(self, url: str, chunks: Iterable[bytes]) -> WrittenFile:
+    def write(self, url: str, chunks: Iterable[bytes], *, within: str | None = None) -> WrittenFile:
         """See `Storage.write`."""
         path = self.path(url)
+        if within is not None:
+            self._require_within(path.parent, url, within)
         self._make_folder(path.parent)
         with _explained(f"cannot write {path}"):
             if path.is_dir():
@@ -101,7 +105,7 @@ class LocalStorage:
         """See `Storage.copy`."""
         source = self.path(source_url)
         with self._opened_below(source_url, below) as descriptor:
-            return self.write(target_url, _chunks(descriptor, source, 0, None))
+            return self.write(target_url, _chunks(descriptor, source, 0, None), within=below)
 
     def make_folder(self, url: str) -> None:
         """See `Storage.make_folder`."""
@@ -139,6 +143,12 @@ class LocalStorage:
         path = self.path(url)
         with _opened(path) if below is None else self._opened_below(url, below) as descriptor:
             yield from _chunks(descriptor, path, offset, length)
+
+    def _require_within(self, folder: Path, url: str, within: str) -> None:
+        """A link below a job's folder, which its workers may make, must not lead our writing elsewhere."""
+        real, allowed = Path(os.path.realpath(folder)), Path(os.path.realpath(self.path(within)))
+        if real != allowed and allowed not in real.parents:
+            raise StorageError(f"{url}: a link leads out of {within}", code="outside")
 
     @contextlib.contextmanager
     def _opened_below(self, url: str, below: str) -> Generator[int]:

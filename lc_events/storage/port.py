@@ -33,10 +33,11 @@ class Storage(Protocol):
     `unreachable`, `broken_off` (half an answer), `server` (its own trouble), `changed` (replaced while it was read).
     """
 
-    def write(self, url: str, chunks: Iterable[bytes]) -> WrittenFile:
+    def write(self, url: str, chunks: Iterable[bytes], *, within: str | None = None) -> WrittenFile:
         """Write a file; a reader sees the old one or the whole new one, and after the return it survives a power cut.
 
-        Folders that are missing are made. When `chunks` raises, nothing is changed and the error passes through.
+        Folders that are missing are made. When `chunks` raises, nothing is changed and the error passes through. With
+        `within`, a folder that (after symlinks) does not lie below that URL is refused with code `outside`.
         """
         ...
 

@@ -32,7 +32,7 @@ class S3Storage:
         self._client = client
         self._server = server
 
-    def write(self, url: str, chunks: Iterable[bytes]) -> WrittenFile:
+    def write(self, url: str, chunks: Iterable[bytes], *, within: str | None = None) -> WrittenFile:  # noqa: ARG002 - S3 has no links
         """See `Storage.write`; above 8 MiB in parts, of which one at a time is in memory."""
         bucket, key = bucket_and_key(url)
         stream = _HashedStream(chunks)

@@ -29,7 +29,11 @@ _S3 = re.compile(r"AWS_[A-Z0-9_]+|ACCESS_KEY_ID|SECRET_ACCESS_KEY|S3_ENDPOINT_UR
 """What boto3 reads, and Sedna's own names."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LOADER = re.compile(r"(?:LD|DYLD)_")
+_LOADER = re.compile(
+    r"(?:LD|DYLD)_|BASH_|NODE_OPTIONS$|(?:PERL5|RUBY)(?:LIB|OPT)$|PYTHON(?:PATH|HOME|STARTUP|USERBASE|BREAKPOINT)$"
+    r"|(?:PATH|ENV|IFS|PS4|SHELLOPTS|BASHOPTS|GCONV_PATH|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS)$"
+)
+"""What makes a loader, a shell or an interpreter run something else before, or in place of, the program."""
 _OURS = re.compile(r"(?:LC|GM|WORKER)_")
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 
@@ -110,7 +114,7 @@ def _check(name: str) -> None:
     if _NAME.fullmatch(name) is None:
         raise RefusedError(f"{name[:100]!r} is not the name of an environment variable")
     if _LOADER.match(name):
-        raise RefusedError(f"{name[:100]} would change how executables are loaded; an order may not set it")
+        raise RefusedError(f"{name[:100]} would change what is run; an order may not set it")
 
 
 def _own_secret(name: str, environ: Mapping[str, str]) -> str:

@@ -190,7 +190,9 @@ class Execution:
         )
         variables = environment.variables
         words = [expand(word, variables) for word in (*order.command, *order.args)]
-        executable = resolve_executable(words[0], self._settings.allow, self._settings.environ)
+        executable = resolve_executable(
+            words[0], self._settings.allow, self._settings.environ, written=order.command[0]
+        )
         output_url = variables.get("OUTPUT_URL", "")
         if output_url.startswith("/"):  # as Sedna's mounts do
             LocalStorage(Path("/")).make_folder(output_url)

@@ -41,7 +41,7 @@ class SlowStorage:
     def make_folder(self, url: str) -> None:
         """Nothing to make."""
 
-    def write(self, url: str, chunks: Iterable[bytes]) -> WrittenFile:
+    def write(self, url: str, chunks: Iterable[bytes], **_: object) -> WrittenFile:
         data = b"".join(chunks)
         self.begun += 1
         assert self.may_go.acquire(timeout=10)

@@ -63,7 +63,7 @@ class DownStorage:
     def make_folder(self, url: str) -> None:
         """Nothing to make."""
 
-    def write(self, _url: str, _chunks: Iterable[bytes]) -> WrittenFile:
+    def write(self, _url: str, _chunks: Iterable[bytes], **_: object) -> WrittenFile:
         self.attempts += 1
         assert self.may_go.wait(10)
         raise StorageError("down", code="unreachable")

@@ -90,7 +90,16 @@ def test_an_order_cannot_read_the_settings_of_lc_events(order_of: Callable[..., 
 
 
 @pytest.mark.parametrize(
-    "env", [{"LD_PRELOAD": "/x.so"}, {"LD_LIBRARY_PATH": "/x"}, {"A B": "1"}, {"": "1"}, {"A=B": "1"}]
+    "env",
+    [
+        {"LD_PRELOAD": "/x.so"},
+        {"LD_LIBRARY_PATH": "/x"},
+        {"BASH_ENV": "/x"},
+        {"PATH": "/x"},
+        {"A B": "1"},
+        {"": "1"},
+        {"A=B": "1"},
+    ],
 )
 def test_names_that_are_none_or_change_loading_are_refused(
     env: dict[str, str], order_of: Callable[..., WorkOrder], settings: AgentSettings

@@ -44,3 +44,10 @@ def test_a_relative_path_is_refused_even_if_listed():
 def test_a_listed_executable_that_does_not_exist_is_named():
     with pytest.raises(RefusedError, match="no such executable"):
         resolve_executable("no-such-tool", ("no-such-tool",), PATH)
+
+
+def test_what_a_refused_word_expands_to_is_not_said():
+    with pytest.raises(RefusedError) as refusal:
+        resolve_executable("S3cr3t", ("python",), PATH, written="$(DB_TOKEN)")
+    assert "S3cr3t" not in str(refusal.value)
+    assert "$(DB_TOKEN)" in str(refusal.value)

@@ -1,0 +1,97 @@
+"""What somebody found who tried to break it, each found shut."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from support.local_controller import ControllerProcess
+from support.played_gm import PlayedGm, train_ready, trained
+from support.sedna import condition, output
+from support.waiting import eventually
+
+
+def refused(lc, code: str):
+    return eventually(lambda: [error for error in lc.errors() if error["code"] == code])
+
+
+def evaluated_with(gm: PlayedGm, second: int, url: str) -> None:
+    """GM says that the evaluation put out this model, and lets it be deployed."""
+    gm.move(
+        condition("Eval", "Completed", f"2024-01-02T00:00:{second:02}Z", output(url)),
+        condition("Deploy", "Waiting", f"2024-01-02T00:00:{second + 1:02}Z"),
+    )
+
+
+def test_a_retained_message_is_refused_for_it_would_come_with_every_connection(lc, gm):
+    gm.dataset()
+    gm.job()
+    eventually(lambda: lc.job()["generation"] == 1)
+    header = {"resourceKind": "lifelonglearningjob", "resourceName": "job1", "operation": "delete"}
+    topic = lc.topic("down/{node}/lifelonglearningjob/default/job1")
+    lc.kill()
+    lc.tap.publish(topic, {"header": header}, retain=True)
+    lc.start()
+    refused(lc, "retained")
+    assert lc.job()["generation"] == 1
+    lc.tap.publish(topic, b"", retain=True)
+
+
+@pytest.mark.parametrize("bad", ["/output/job1/eval/1/folder", f"/output/job1/{'x' * 300}"])
+def test_a_model_that_is_no_file_is_given_up_and_the_next_one_deployed(lc, gm, bad):
+    lc.write("/data/ds.txt", "a\n" * 10)
+    (lc.root / "output/job1/eval/1/folder").mkdir(parents=True)
+    lc.write("/output/job1/eval/1/good.pkl", "good")
+    gm.dataset()
+    gm.job()
+    gm.expect_all({"numberOfSamples": 10}, train_ready(1))
+    gm.move(*trained(1))
+    evaluated_with(gm, 1, bad)
+    eventually(lambda: any(m.json["content"].get("status") == "Failed" for m in gm.up))
+    evaluated_with(gm, 3, "/output/job1/eval/1/good.pkl")
+    eventually(lambda: lc.file("/output/job1/deploy/index.pkl").exists())
+    assert lc.file("/output/job1/deploy/index.pkl").read_text() == "good"
+
+
+def test_two_names_of_one_output_folder_are_one(lc, gm):
+    (lc.root / "output/x").mkdir(parents=True)
+    (lc.root / "output/y").symlink_to("x")
+    gm.job("job1", output_dir="/output/x")
+    gm.job("job2", output_dir="/output/y")
+    assert "belongs to the live job" in refused(lc, "conflict")[0]["error"]
+
+
+def test_a_link_below_the_output_folder_does_not_lead_writing_elsewhere(lc, gm):
+    victim = lc.root / "victim"
+    victim.mkdir(parents=True)
+    (lc.root / "output/job1/data").mkdir(parents=True)
+    (lc.root / "output/job1/data/train").symlink_to(victim)
+    lc.write("/data/ds.txt", "a\n" * 10)
+    gm.dataset()
+    gm.job()
+    eventually(lambda: "leads out of" in json.dumps([m.json for m in lc.tap.messages if "/events/" in m.topic]))
+    assert list(victim.rglob("data.txt")) == []
+
+
+def test_a_dataset_below_the_output_folder_is_refused(lc, gm):
+    gm.dataset("ds", url="/output/job1/data/train/1/data.txt")
+    gm.job()
+    assert "lies below outputDir" in refused(lc, "conflict")[0]["error"]
+
+
+def test_two_controllers_do_not_share_a_store_that_lies_elsewhere(shared_mosquitto, topic_root, tmp_path):
+    store = tmp_path / "shared" / "events.db"
+    with ControllerProcess(tmp_path / "one", port=shared_mosquitto.port, topic_root=topic_root, store=store) as lc:
+        other = {"LC_STORE": str(store), "LC_STATE_DIR": str(tmp_path / "two"), "LC_NODE": "edge2"}
+        second = subprocess.run(
+            [sys.executable, "-m", "lc_events", "run"],
+            env=other,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        assert second.returncode == 4
+        assert f"is in use by process {lc.pid}" in second.stderr
