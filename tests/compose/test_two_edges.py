@@ -140,7 +140,8 @@ def test_a_client_from_elsewhere_comes_in_by_its_certificate_alone(running):
 
 def test_an_s3_server_serves_both_edges_with_keys_that_it_made(running):
     compose = running.compose
-    compose.run("--profile", "s3", "up", "-d", "--build", "s3", timeout=900)
+    compose.run("--profile", "s3", "build", "s3", timeout=900)
+    compose.run("--profile", "s3", "up", "-d", "s3", timeout=300)
     compose.wait_healthy("s3", 120)
     storage = "import os; from lc_events.storage import Credential, S3Clients; s = S3Clients().storage("
     put = f"{storage}Credential.from_environ(os.environ)); s.make_bucket('bkt'); s.write('s3://bkt/a', [b'digits'])"
