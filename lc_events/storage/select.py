@@ -46,4 +46,4 @@ class Storages:
         target = self.storage_for(target_url, credential)
         if source is target:
             return target.copy(source_url, target_url, below=below)
-        return target.write(target_url, source.read(source_url, below=below), within=below)
+        return target.write(target_url, source.read(source_url, below=below))
