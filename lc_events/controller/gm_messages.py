@@ -108,8 +108,9 @@ class ResourceWork(MessageWork):
             owner = self._owner_behind_links(transaction, output_dir)
         if owner is not None and owner != self._down.stream:
             raise RefusedError(f"outputDir {output_dir} belongs to the live job {owner}", code="conflict")
-        dataset = transaction.dataset(stream_id(self._down.namespace, DATASET_KIND, job.spec.dataset.name))
-        if dataset.is_live and below(dataset.url, output_dir):
+        stream = stream_id(self._down.namespace, DATASET_KIND, job.spec.dataset.name)
+        dataset = None if transaction.is_broken(stream) else transaction.dataset(stream)
+        if dataset is not None and dataset.is_live and below(dataset.url, output_dir):
             raise RefusedError(f"dataset {dataset.url} lies below outputDir {output_dir}", code="conflict")
 
     def _owner_behind_links(self, transaction: Transaction, output_dir: str) -> str | None:
