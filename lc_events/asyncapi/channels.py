@@ -17,6 +17,7 @@ from lc_events.messages.state import (
     HeadValue,
     JobStateValue,
     ModelValue,
+    OutboxValue,
     StatusValue,
     TickRequest,
 )
@@ -64,6 +65,15 @@ CHANNELS = (
     ),
     Channel(TopicKind.STATUS, "lc", "anyone", StatusValue, "status", "birth and will of the LC", retained=True),
     Channel(TopicKind.LINK, "bridge", "anyone", None, "", "the bridge's link to the cloud: 1 or 0", retained=True),
+    Channel(
+        TopicKind.OUTBOX,
+        "lc",
+        "lc",
+        OutboxValue,
+        "outbox",
+        "how far this broker has the LC's log; stays on the edge",
+        retained=True,
+    ),
     Channel(
         TopicKind.STATE_JOB, "lc", "anyone", JobStateValue, "state_job", "job state; empty once deleted", retained=True
     ),

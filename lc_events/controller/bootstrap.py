@@ -23,6 +23,7 @@ from lc_events.controller.latest import LatestValues
 from lc_events.controller.locations import Locations
 from lc_events.controller.logbook import log_events
 from lc_events.controller.outbox import Outbox
+from lc_events.controller.outbox_mark import OutboxMark
 from lc_events.controller.presence import Presence, complaints
 from lc_events.controller.publications import Publications
 from lc_events.controller.quarantine import Quarantine
@@ -65,6 +66,7 @@ class LocalController:
         self._take_over = take_over
         self._taken: BrokerError | None = None
         self._complaints: list[tuple[str, str]] = []
+        self._has_compared = False
         self._presence: Presence | None = None
         self._clock = clock = clock or clock_of_environment()
         self._stopped = threading.Event()
@@ -113,10 +115,12 @@ class LocalController:
             locations=locations,
             spooled=self._following.spooled,
         )
+        self._mark = OutboxMark(topics.outbox(settings.node), clock)
         self._outbox = Outbox(
             journal=self._journal,
             publications=Publications(settings.node, topics),
             latest=LatestValues(world=self._world, journal=self._journal, topics=topics, node=settings.node),
+            mark=self._mark,
             clock=clock,
             publish=self._publish,
             note_position=self._committer.note_position,
@@ -222,7 +226,7 @@ class LocalController:
                 node=settings.node,
                 take_over=self._take_over,
                 is_taken=self._give_way,
-                first_seen=self._compare_heads,
+                seen=self._saw,
             )
         return MqttClient(
             settings.mqtt if self._broker is None else self._broker.settings(settings.client_id),
@@ -237,6 +241,12 @@ class LocalController:
     def _give_way(self, error: BrokerError) -> None:
         self._taken = error
         self.stop()
+
+    def _saw(self, retained: Mapping[str, bytes]) -> None:
+        self._mark.read(retained)
+        if not self._has_compared:
+            self._has_compared = True
+            self._compare_heads(retained)
 
     def _compare_heads(self, retained: Mapping[str, bytes]) -> None:
         """A store that was restored from a copy, or is new, lacks what others have seen; we say so and go on."""

@@ -11,6 +11,7 @@ from lc_events.application.chain import EMPTY
 from lc_events.application.journal import STORE_ERRORS, Journal
 from lc_events.application.recorder import StoredRow
 from lc_events.controller.latest import LatestValues
+from lc_events.controller.outbox_mark import OutboxMark
 from lc_events.controller.publications import Publications
 from lc_events.controller.world import State
 from lc_events.errors import BrokerError, IntegrityError, LcError
@@ -39,7 +40,8 @@ _REMEMBERED = 10_000
 class Outbox:
     """A thread that publishes reports and `done`, then events, then latest values; at most 100 unconfirmed at once.
 
-    After each connection it goes back to the last confirmed position: what is sent twice carries the same id.
+    After each connection it goes back to the last confirmed position, or to the one that the broker still knows of:
+    what is sent twice carries the same id.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Outbox:
         journal: Journal,
         publications: Publications,
         latest: LatestValues,
+        mark: OutboxMark,
         clock: Clock,
         publish: Callable[[Publication], int],
         note_position: Callable[[str, int], None],
@@ -55,6 +58,7 @@ class Outbox:
         self._journal = journal
         self._publications = publications
         self._latest = latest
+        self._mark = mark
         self._clock = clock
         self._publish = publish
         self._note_position = note_position
@@ -99,11 +103,11 @@ class Outbox:
             self._changed.notify_all()
 
     def connected(self, birth: Publication) -> None:
-        """A new connection: `birth` first, then on from the last confirmed position, and all latest values again."""
+        """A new connection: `birth` first, then on from what the broker is known to have, and all latest values."""
         with self._changed:
             self._connection += 1
             self._connected = True
-            self._cursor = self._position
+            self._position = self._cursor = self._mark.begin(self._position)
             self._outstanding.clear()
             self._untold.clear()
             self._in_flight.clear()
@@ -172,6 +176,7 @@ class Outbox:
                 is_behind = self._send_log()
                 if not is_behind or self._clock.monotonic() - self._latest_sent >= _LATEST_WHEN_BEHIND:
                     self._send_latest()
+                    self._send_mark()
             except BrokerError as error:
                 _log.debug("%s", error)
             except (LcError, *STORE_ERRORS) as error:
@@ -190,7 +195,7 @@ class Outbox:
         """Wait for something to send; False once stopped and all of it is confirmed, or cannot be sent."""
         with self._changed:
             while True:
-                due = self._latest.due_in(self._now())
+                due = self._due_in()
                 has_work = self._has_news or self._untold or self._direct or self._repeats or due == 0
                 if self._connected and has_work:
                     return True
@@ -198,8 +203,13 @@ class Outbox:
                     return False
                 self._changed.wait(_IDLE if due is None or not self._connected else due)
 
+    def _due_in(self) -> float | None:
+        now = self._now()
+        dues = (self._latest.due_in(now), self._mark.due_in(self._position, now))
+        return min((due for due in dues if due is not None), default=None)
+
     def _now(self) -> float:
-        """Now for latest values: when we stop, all of them are due."""
+        """Now for retained values: when we stop, all of them are due."""
         return float("inf") if self._stopping else self._clock.monotonic()
 
     def _send(
@@ -342,3 +352,9 @@ class Outbox:
         for publication in self._latest.take_due(self._now()):
             self._send(publication)
             reach("latest-sent")
+
+    def _send_mark(self) -> None:
+        with self._changed:
+            mark = self._mark.take_due(self._position, self._now())
+        if mark is not None:
+            self._send(mark)

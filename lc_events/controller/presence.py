@@ -41,16 +41,15 @@ class Presence:
         node: str,
         take_over: bool,
         is_taken: Callable[[BrokerError], None],
-        first_seen: Callable[[Mapping[str, bytes]], None],
+        seen: Callable[[Mapping[str, bytes]], None],
     ) -> None:
-        """`is_taken` is told when the node is another's, `first_seen` what was retained when we first came."""
+        """`is_taken` is told when the node is another's, `seen` what the broker keeps of it, before each connection."""
         self._settings = settings
         self._topics = topics
         self._node = node
         self._take_over = take_over
         self._is_taken = is_taken
-        self._first_seen = first_seen
-        self._has_looked = False
+        self._seen = seen
         self._ours: deque[str] = deque(maxlen=_SESSIONS)
         self._said: str | None = None
 
@@ -67,9 +66,7 @@ class Presence:
             self._say(str(error))
             return error.code == "denied"  # then we cannot know, and connecting says what is denied
         self._said = None
-        if not self._has_looked:
-            self._has_looked = True
-            self._first_seen(found)
+        self._seen(found)
         session = self._foreign_session(found)
         if session is None or (self._take_over and not self._ours) or not self._answers(asker):
             return True
@@ -86,6 +83,7 @@ class Presence:
             self._settings,
             self._topics.status(self._node),
             self._topics.heads_filter(self._node),
+            self._topics.outbox(self._node),
             marker=self._topics.answer(self._node, asker),
             timeout=_LOOK_SECONDS,
         )

@@ -23,7 +23,7 @@ from lc_events.mqtt.topics import GM, ParsedTopic, TopicKind, Topics
 __all__ = ["Retained", "check_controller", "check_heads", "check_leftovers", "check_link", "check_nodes", "look"]
 
 _LATEST = {TopicKind.STATE_JOB: JOB_KIND, TopicKind.STATE_MODEL: JOB_KIND, TopicKind.STATE_DATASET: DATASET_KIND}
-_KEPT = (*_LATEST, TopicKind.STATUS, TopicKind.LINK, TopicKind.STATE_HEAD)
+_KEPT = (*_LATEST, TopicKind.STATUS, TopicKind.LINK, TopicKind.OUTBOX, TopicKind.STATE_HEAD)
 _MOST = 5
 _SILENCE = 1.0
 

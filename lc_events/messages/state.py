@@ -13,6 +13,7 @@ __all__ = [
     "HeadValue",
     "JobStateValue",
     "ModelValue",
+    "OutboxValue",
     "StatusValue",
     "TickRequest",
 ]
@@ -123,6 +124,13 @@ class HeadValue(_Value):
 
     version: Count
     hash: Sha256
+    time: Time
+
+
+class OutboxValue(_Value):
+    """How far the broker has the LC's log: `position` counts its events, all streams together."""
+
+    position: Count
     time: Time
 
 

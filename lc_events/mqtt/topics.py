@@ -31,6 +31,7 @@ class TopicKind(StrEnum):
     TICK = "tick/{node}"
     STATUS = "state/{node}/status"
     LINK = "state/{node}/link"
+    OUTBOX = "state/{node}/outbox"
     STATE_JOB = "state/{node}/jobs/{namespace}/{name}"
     STATE_MODEL = "state/{node}/models/{namespace}/{name}"
     STATE_DATASET = "state/{node}/datasets/{namespace}/{name}"
@@ -110,6 +111,10 @@ class Topics:
     def link(self, node: str) -> str:
         """State of the bridge to the cloud (retained)."""
         return self._build(TopicKind.LINK, node=node)
+
+    def outbox(self, node: str) -> str:
+        """How far this broker has the LC's log (retained)."""
+        return self._build(TopicKind.OUTBOX, node=node)
 
     def state_job(self, node: str, namespace: str, name: str) -> str:
         """Latest job state (retained)."""

@@ -131,6 +131,7 @@ def test_only_this_nodes_topics_cross_and_each_in_one_direction(sides):
             TOPICS.state_model(node, "default", "job1"),
             TOPICS.state_dataset(node, "default", "d"),
             TOPICS.state_head(node, "default", "job1"),
+            TOPICS.outbox(node),
             TOPICS.worker_info(node, "w1"),
             TOPICS.worker_done(node, "w1"),
             TOPICS.tick(node),

@@ -17,13 +17,26 @@ class Bridged:
     """Two connections, one for each direction: `in` with 3.1.1 keeps what comes while the edge is down.
 
     `queued` is how many messages a broker keeps for one that is away; beyond it Mosquitto drops them silently. With
-    `is_durable` what is queued survives a kill.
+    `is_durable` what is queued survives a kill; else what was saved last, `autosave_seconds` ago at most, does.
     """
 
-    def __init__(self, folder: Path, *, node: str = "edge1", queued: int = 100_000, is_durable: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        node: str = "edge1",
+        queued: int = 100_000,
+        is_durable: bool = False,
+        autosave_seconds: int = 1,
+    ) -> None:
         cloud_port = free_port()
         self.link = Link(cloud_port)
-        common = {"max_queued_messages": queued, "persistence": True, "save_on_change": is_durable}
+        common = {
+            "max_queued_messages": queued,
+            "persistence": True,
+            "save_on_change": is_durable,
+            "autosave_seconds": autosave_seconds,
+        }
         self.cloud = Mosquitto(folder / "cloud", port=cloud_port, **common)
         self.edge = Mosquitto(folder / "edge", extra=self._bridge(node), **common)
 

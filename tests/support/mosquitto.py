@@ -24,7 +24,8 @@ class Mosquitto:
 
     `extra` are further lines of mosquitto.conf, put after the listener's (so `allow_anonymous false`, `acl_file` or
     `password_file` there replace `anonymous`); `listener` are further lines of the first listener, for TLS.
-    With `persistence` the database is written at `stop` and every second; `save_on_change`: at each change, slowly.
+    With `persistence` the database is written at `stop` and every `autosave_seconds`; `save_on_change`: at each change,
+    slowly.
     `config` is a whole configuration, which must have its first listener on `port`, instead of all these.
     """
 
@@ -37,6 +38,7 @@ class Mosquitto:
         anonymous: bool = True,
         persistence: bool = False,
         save_on_change: bool = False,
+        autosave_seconds: int = 1,
         max_inflight_messages: int = 100,
         max_queued_messages: int = 100_000,
         port: int | None = None,
@@ -49,6 +51,7 @@ class Mosquitto:
         self._anonymous = anonymous
         self._persistence = persistence
         self._save_on_change = save_on_change
+        self._autosave_seconds = autosave_seconds
         self._max_inflight_messages = max_inflight_messages
         self._max_queued_messages = max_queued_messages
         self._whole = config
@@ -156,6 +159,6 @@ class Mosquitto:
             f"persistence {'true' if self._persistence else 'false'}",
         ]
         if self._persistence:
-            lines += [f"persistence_location {self.folder}/", "autosave_interval 1"]
+            lines += [f"persistence_location {self.folder}/", f"autosave_interval {self._autosave_seconds}"]
             lines += [f"autosave_on_changes {'true' if self._save_on_change else 'false'}"]
         return "\n".join([*lines, self._extra, ""])

@@ -23,6 +23,7 @@ BUILDERS = {
     TopicKind.TICK: (Topics.tick, ("node",)),
     TopicKind.STATUS: (Topics.status, ("node",)),
     TopicKind.LINK: (Topics.link, ("node",)),
+    TopicKind.OUTBOX: (Topics.outbox, ("node",)),
     TopicKind.STATE_JOB: (Topics.state_job, ("node", "namespace", "name")),
     TopicKind.STATE_MODEL: (Topics.state_model, ("node", "namespace", "name")),
     TopicKind.STATE_DATASET: (Topics.state_dataset, ("node", "namespace", "name")),

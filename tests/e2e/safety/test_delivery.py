@@ -80,7 +80,7 @@ def test_while_the_broker_is_away_it_goes_on_in_bounded_memory_and_tells_all_of_
         mosquitto.start()
         eventually(lambda: is_told(lc), 30)
         assert train_ready(1, "trains") in [message.json["content"] for message in gm.up]
-        assert_events_in_order(lc)
+        assert_events_in_order(lc.tap)
         counts = [m.json["content"]["numberOfSamples"] for m in gm.up if "numberOfSamples" in m.json["content"]]
         assert counts == sorted(counts)
         assert counts[-1] == 1001
@@ -110,10 +110,10 @@ def is_told(lc: ControllerProcess) -> bool:
     return all(event_id(lc.node, stream, head.version, head.hash) in told for stream, head in newest.items())
 
 
-def assert_events_in_order(lc: ControllerProcess) -> None:
+def assert_events_in_order(tap: Tap) -> None:
     """The events of a stream come in their order, each version at least once, repeats under the same id."""
     seen: dict[str, dict[int, str]] = defaultdict(dict)
-    for message in lc.tap.messages:
+    for message in tap.messages:
         if "/events/" in message.topic:
             event = message.json
             known = seen[event["subject"]]
@@ -160,6 +160,56 @@ def unconfirmed(lc: ControllerProcess) -> int:
         return len(fold(stream, journal.stream(stream)).unconfirmed)
     finally:
         journal.close()
+
+
+@pytest.mark.parametrize("was_saved", [True, False], ids=["saved", "never saved"])
+@pytest.mark.parametrize("both", [False, True], ids=["the broker", "the whole box"])
+def test_what_an_edges_broker_lost_when_it_was_killed_with_the_cloud_away_is_published_again(tmp_path, was_saved, both):
+    with (
+        Bridged(tmp_path, autosave_seconds=3600) as brokers,
+        Tap(brokers.cloud.port, "sedna/events/#") as cloud,
+        ControllerProcess(tmp_path, port=brokers.edge.port, topic_root="sedna") as lc,
+    ):
+        gm = PlayedGm(lc)
+        gm.job()
+        tell(lc, range(10))
+        eventually(lambda: heard_of(cloud) == versions(lc), what="the first events in the cloud")
+        brokers.link.cut()
+        tell(lc, range(10, 30))
+        if was_saved:
+            brokers.edge.save()
+        tell(lc, range(30, 50))
+        if both:
+            lc.kill()
+        brokers.edge.kill()
+        brokers.edge.start()
+        if both:
+            lc.start()
+        brokers.link.mend()
+        eventually(lambda: heard_of(cloud) == versions(lc), 60, "all events in the cloud")
+        assert len(versions(lc)) > 50
+        assert_events_in_order(cloud)
+
+
+def tell(lc: ControllerProcess, numbers: range) -> None:
+    """Have the controller take in results, and wait until the edge's broker has said their events."""
+    lc.tap.publish_all(result(lc, number) for number in numbers)
+    eventually(lambda: lc.job()["counts"]["worker_results"] == numbers.stop)
+    eventually(lambda: heard_of(lc.tap) >= versions(lc))
+
+
+def versions(lc: ControllerProcess) -> set[int]:
+    """Versions of the job in the store."""
+    journal = lc.journal()
+    try:
+        return set(range(1, journal.head("default/lifelonglearningjob/job1").version + 1))
+    finally:
+        journal.close()
+
+
+def heard_of(tap: Tap) -> set[int]:
+    """Versions of the job that were heard."""
+    return {message.json["sequence"] for message in tap.messages if "/events/" in message.topic}
 
 
 class CloudGm:

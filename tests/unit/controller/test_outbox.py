@@ -15,6 +15,7 @@ from lc_events.application.journal import Journal, open_journal
 from lc_events.application.recorder import ChainedRecorder
 from lc_events.controller.latest import LatestValues
 from lc_events.controller.outbox import Outbox
+from lc_events.controller.outbox_mark import OutboxMark
 from lc_events.controller.publications import Publications
 from lc_events.controller.world import World
 from lc_events.domain.events import LC_EVENTS, Registry
@@ -23,6 +24,7 @@ from lc_events.mqtt.topics import Topics
 from lc_events.runtime.clock import SystemClock
 
 BIRTH = Publication("sedna/state/edge1/status", b"{}", retain=True)
+MARK = "sedna/state/edge1/outbox"
 HISTORY = given(gm(condition("Train", "Waiting")), *[ticked()] * 5, arrive(10), written())
 
 
@@ -53,17 +55,30 @@ def journal(tmp_path: Path):
 
 
 def outbox_of(
-    journal: Journal, broker: Broker, positions: list[int], latest_from: Journal | FailingOnce | None = None
+    journal: Journal,
+    broker: Broker,
+    positions: list[int],
+    *,
+    latest_from: Journal | FailingOnce | None = None,
+    mark: OutboxMark | None = None,
 ) -> Outbox:
     topics = Topics()
     return Outbox(
         journal=journal,
         publications=Publications("edge1", topics),
         latest=LatestValues(world=World.load(journal), journal=latest_from or journal, topics=topics, node="edge1"),
+        mark=mark or OutboxMark(MARK, SystemClock()),
         clock=SystemClock(),
         publish=broker.publish,
         note_position=lambda _, position: positions.append(position),
     )
+
+
+def finish(outbox: Outbox, broker: Broker) -> None:
+    """Stop it, with the broker's word on whatever it says until then."""
+    stopping = threading.Thread(target=outbox.stop, args=(20,))
+    stopping.start()
+    eventually(lambda: broker.confirm(outbox) or not stopping.is_alive())
 
 
 def test_the_position_follows_what_the_broker_confirmed(journal):
@@ -71,10 +86,10 @@ def test_the_position_follows_what_the_broker_confirmed(journal):
     outbox = outbox_of(journal, broker, positions)
     outbox.start()
     outbox.connected(BIRTH)
-    eventually(lambda: len(broker.taken) >= 1 + len(HISTORY.events) + 1 + 3)
+    eventually(lambda: len(broker.taken) >= 1 + len(HISTORY.events) + 1 + 3 + 1)
     assert positions == []
     broker.confirm(outbox)
-    outbox.stop(5)
+    finish(outbox, broker)
     assert positions[-1] == outbox.position == len(HISTORY.events)
 
 
@@ -95,13 +110,31 @@ def test_a_new_connection_amid_a_chunk_begins_anew_and_confirms_all(journal, los
     outbox.connected(BIRTH)
     assert reconnected.wait(10)
     eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
-    outbox.stop(5)
+    finish(outbox, broker)
     births = [number for number, (_, publication) in enumerate(broker.taken) if publication == BIRTH]
     again = [publication.topic for _, publication in broker.taken[births[-1] :]]
     assert again.count("sedna/events/edge1/jobs/default/job1") == len(HISTORY.events)
     assert again.count("sedna/up/edge1/lifelonglearningjob/default/job1") == 1
     assert positions == sorted(positions)
     assert caplog.records == []
+
+
+def test_it_begins_where_the_brokers_own_mark_stands_and_leaves_the_mark_at_the_end(journal):
+    broker, positions = Broker(), []
+    mark = OutboxMark(MARK, SystemClock())
+    outbox = outbox_of(journal, broker, positions, mark=mark)
+    outbox.start()
+    for position in (0, len(HISTORY.events), len(HISTORY.events) - 3):
+        begin = len(broker.taken)
+        mark.read({MARK: orjson.dumps({"position": position})})
+        outbox.connected(BIRTH)
+        eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
+        told = [each for _, each in broker.taken[begin:] if "/events/" in each.topic]
+        versions = [orjson.loads(each.payload)["sequence"] for each in told]
+        assert versions == list(range(position + 1, len(HISTORY.events) + 1))
+    finish(outbox, broker)
+    marks = [publication for _, publication in broker.taken if publication.topic == MARK]
+    assert orjson.loads(marks[-1].payload)["position"] == len(HISTORY.events)
 
 
 class FailingOnce:
@@ -131,6 +164,6 @@ def test_latest_values_that_could_not_be_read_are_published_once_they_can(journa
         return [publication for _, publication in broker.taken if "/heads/" in publication.topic]
 
     found = eventually(head)
-    outbox.stop(5)
+    finish(outbox, broker)
     assert store.failed
     assert orjson.loads(found[-1].payload)["version"] == len(HISTORY.events)
