@@ -117,6 +117,21 @@ def test_nothing_is_missing_when_the_broker_of_an_edge_is_killed(running):
     eventually(lambda: is_nothing_missing(running, "edge1"), 120)
 
 
+def test_nothing_is_missing_when_the_broker_of_an_edge_is_killed_while_the_cloud_is_away(running):
+    compose = running.compose
+    before = compose.show("edge1")
+    compose.run("stop", "cloud-broker")
+    compose.add_samples("edge1", 5)
+    eventually(lambda: compose.show("edge1")["round"] == before["round"] + 1, 30, "a new round without the cloud")
+    # what the broker was told since it saved last is gone
+    compose.run("kill", "-s", "SIGKILL", "edge1-broker")
+    compose.run("up", "-d", "--no-deps", "edge1-broker")
+    compose.run("start", "cloud-broker")
+    wait_for_round(compose, "edge1", before["round"] + 1)
+    for node in NODES:
+        eventually(lambda node=node: is_nothing_missing(running, node), 120)
+
+
 def test_nothing_is_missing_when_an_edge_was_cut_off(running):
     compose = running.compose
     before = compose.show("edge2")
@@ -134,7 +149,7 @@ def test_nothing_is_missing_when_an_edge_was_cut_off(running):
 
 def test_a_client_from_elsewhere_comes_in_by_its_certificate_alone(running):
     running.compose.run("--profile", "tls", "up", "-d", "auditor", timeout=300)
-    running.compose.add_samples("edge1", 5)
+    running.compose.add_samples("edge1", 6)
     eventually(lambda: "sedna/events/edge1/jobs/default/digits-edge1" in running.compose.run("logs", "auditor"), 60)
 
 
