@@ -71,6 +71,7 @@ def _job(fields: dict[str, Any]) -> dict[str, Any]:
     return {
         **fields,
         "trigger": _trigger(fields["trigger"]),
+        "model_places": tuple(fields["model_places"]),
         "waiting": None if fields["waiting"] is None else tuple(fields["waiting"]),
         "intent": None if intent is None else _intent(*intent),
         "failure": _tuple(Failure, fields["failure"]),

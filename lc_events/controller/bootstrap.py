@@ -91,11 +91,12 @@ class LocalController:
             zone=settings.timezone,
             period=settings.tick_seconds,
             decisive_only=settings.ticks == "decisive",
+            model_places=settings.model_places,
         )
         storages = Storages(
             LocalStorage(settings.root), S3Clients(ca_file=settings.s3_ca_file, timeout=settings.s3_timeout_seconds)
         )
-        locations = Locations(self._world, vault.get, storages, settings.root)
+        locations = Locations(self._world, vault.get, storages, settings.root, settings.model_places)
         self._watcher = FolderWatcher(self._noticed)
         self._following = Following(
             self._committer,
@@ -146,6 +147,7 @@ class LocalController:
             acknowledge=self._acknowledge,
             tick_all=self._scheduler.tick_all,
             may_tick=Rate(per_second=10, burst=10, monotonic=clock.monotonic).allows,
+            model_places=settings.model_places,
         )
         self._asks = self._topics.ask(settings.node, "state").removesuffix("state")
         self._asking = Asking(

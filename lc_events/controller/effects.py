@@ -20,7 +20,6 @@ from lc_events.errors import StorageError
 from lc_events.faults import reach
 from lc_events.messages.json import JsonObject
 from lc_events.messages.names import DATASET_KIND, stream_id
-from lc_events.messages.resources import below
 from lc_events.runtime.clock import Clock, stamp
 from lc_events.storage.port import WrittenFile
 
@@ -64,9 +63,8 @@ class Effects:
     """Carries out intents, a few at a time, until they are facts; each may be done twice without harm.
 
     What fails is tried again for ever, after 1 s, 2 s … 60 s, and at once when GM sends the job again, for it may bring
-    a new credential. Only a model that does not exist, is no file, or does not lie below the job's outputDir, is given
-    up. Into one outputDir only one effect writes at a time: the next generation of a job uses the same paths as the one
-    before.
+    a new credential. Only a model that does not exist, is no file, or lies where no model counts, is given up. Into one
+    outputDir only one effect writes at a time: the next generation of a job uses the same paths as the one before.
     """
 
     def __init__(
@@ -113,7 +111,13 @@ class Effects:
             self._due[job.output_dir] = (job, intent, attempt)
         else:
             self._busy.add(job.output_dir)
-            self._lanes.submit(self._locations.lane_of_job(job), partial(self._carry_out, job, intent, attempt))
+            self._lanes.submit(self._lane_of(job, intent), partial(self._carry_out, job, intent, attempt))
+
+    def _lane_of(self, job: JobState, intent: Intent) -> str:
+        event = intent.event
+        if isinstance(event, e.DeployTriggered) and event.model is not None:
+            return self._locations.lane_of_copy(job, str(event.model["url"]))
+        return self._locations.lane_of_job(job)
 
     def _ended(self, output_dir: str) -> None:
         self._busy.discard(output_dir)
@@ -178,10 +182,8 @@ class Effects:
             yield from self._spooled(stream_id(job.namespace, DATASET_KIND, event.dataset), first, last)
 
     def _deploy(self, job: JobState, intent: Intent, event: e.DeployTriggered) -> Done:
-        source, target = str((event.model or {})["url"]), str(event.target)
-        if not below(source, job.output_dir):
-            raise StorageError(f"{source} does not lie below the job's outputDir {job.output_dir}", code="outside")
-        copied = self._locations.copy(job, source, target)
+        target = str(event.target)
+        copied = self._locations.copy(job, str((event.model or {})["url"]), target)
         return lambda transaction, state, now: _keep(
             transaction,
             record_model(

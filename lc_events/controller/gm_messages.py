@@ -62,7 +62,8 @@ class ResourceWork(MessageWork):
         elif job.version == 0:
             return
         self._keep_secrets(transaction)
-        transaction.keep(receive_gm_message(job, down, Facts(self.message.now, self.desk.zone, note)))
+        facts = Facts(self.message.now, self.desk.zone, note, self.desk.model_places)
+        transaction.keep(receive_gm_message(job, down, facts))
         self.remember(transaction)
         after = transaction.job(down.stream)
         if after.reports == job.reports:

@@ -56,6 +56,7 @@ class Desk:
     acknowledge: Callable[[Received], None]
     tick_all: Callable[[Transaction, str, str | None], None]
     may_tick: Callable[[], bool]
+    model_places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from lc_events.controller.lanes import LOCAL
 from lc_events.controller.world import World, dataset_stream
 from lc_events.datasets.object_source import ObjectSource
 from lc_events.datasets.source import LocalSource, Source
+from lc_events.domain.decisions import counts
 from lc_events.domain.job import JobState
 from lc_events.errors import StorageError
 from lc_events.messages.resources import is_s3
@@ -26,14 +27,23 @@ class Locations:
     """Storages and sources by who asks. The credential is looked up each time, so that a new one counts at once.
 
     A job's is its own, else its dataset's if its output lies in the dataset's bucket; a dataset's is its own, else
-    that of a live job that learns from it; where none is given, S3 is what boto3 finds for itself.
+    that of a live job that learns from it; where none is given, S3 is what boto3 finds for itself. `model_places` are
+    URLs below which a model may lie besides the outputDir of its job.
     """
 
-    def __init__(self, world: World, secrets: Callable[[str], Secrets], storages: Storages, root: Path) -> None:
+    def __init__(
+        self,
+        world: World,
+        secrets: Callable[[str], Secrets],
+        storages: Storages,
+        root: Path,
+        model_places: tuple[str, ...] = (),
+    ) -> None:
         self._world = world
         self._secrets = secrets
         self._storages = storages
         self._root = root
+        self._model_places = model_places
 
     def path(self, url: str) -> Path | None:
         """The file of a local URL, None for an object."""
@@ -56,13 +66,26 @@ class Locations:
         return self._storages.storage_for(url, self._of_job(job) if is_s3(url) else None)
 
     def copy(self, job: JobState, source: str, target: str) -> WrittenFile:
-        """Copy a model of a job; `Storage.copy` says what is refused."""
-        credential = self._of_job(job) if is_s3(source) or is_s3(target) else None
-        return self._storages.copy(source, target, below=job.output_dir, credential=credential)
+        """Copy a model of a job; one that does not count is refused with code `outside`, links followed."""
+        if not counts(source, job.output_dir, self._model_places):
+            words = f"below the job's outputDir {job.output_dir} nor in a place that LC_MODEL_PLACES names"
+            raise StorageError(f"{source} lies neither {words}", code="outside")
+        allowed = (job.output_dir, *self._model_places)
+        return self._storages.copy(
+            source,
+            target,
+            below=tuple(folder for folder in allowed if is_s3(folder) == is_s3(source)),
+            within=job.output_dir,
+            credential=self._of_job(job) if is_s3(source) or is_s3(target) else None,
+        )
 
     def lane_of_job(self, job: JobState) -> str:
         """What a job's files share with those of other jobs: the disk, or a server."""
         return _lane(job.output_dir, lambda: self._of_job(job))
+
+    def lane_of_copy(self, job: JobState, source: str) -> str:
+        """The same, of copying a model: one that comes from a server may take as long as that."""
+        return _lane(source if is_s3(source) else job.output_dir, lambda: self._of_job(job))
 
     def lane_of_dataset(self, dataset: str, url: str) -> str:
         """As `lane_of_job`, of a dataset's file."""

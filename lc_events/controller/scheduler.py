@@ -61,6 +61,7 @@ class Scheduler:
         zone: str,
         period: float | None,
         decisive_only: bool = False,
+        model_places: tuple[str, ...] = (),
     ) -> None:
         self._committer = committer
         self._world = world
@@ -68,6 +69,7 @@ class Scheduler:
         self._zone = zone
         self._period = period
         self._decisive_only = decisive_only
+        self._model_places = model_places
         self._uncounted: dict[str, int] = {}
         self._began = clock.monotonic()
         self._periods: set[float] = set()
@@ -90,7 +92,8 @@ class Scheduler:
         job = transaction.job(stream)
         note = transaction.note_of(dataset_stream(job))
         count = self._uncounted.pop(stream, 0) + 1
-        events, state = tick(job, Facts(now, self._zone, note), cause=cause, as_of=as_of, count=count)
+        facts = Facts(now, self._zone, note, self._model_places)
+        events, state = tick(job, facts, cause=cause, as_of=as_of, count=count)
         if self._decisive_only and len(events) == 1 and not _is_news(job, state, now):
             self._uncounted[stream] = count
         else:

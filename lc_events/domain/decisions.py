@@ -15,6 +15,7 @@ from lc_events.domain.split import train_share
 from lc_events.domain.steps import Steps
 from lc_events.messages.gm import DownMessage
 from lc_events.messages.json import JsonObject
+from lc_events.messages.model_places import lies_in
 from lc_events.messages.resources import below, is_s3
 from lc_events.messages.worker import WorkerMessage
 
@@ -23,6 +24,7 @@ __all__ = [
     "Samples",
     "add_samples",
     "confirm_reports",
+    "counts",
     "receive_duplicate",
     "receive_gm_message",
     "receive_worker_result",
@@ -34,11 +36,16 @@ _Decision = tuple[list[e.Event], JobState]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a decision needs to know from outside: receipt time, zone of the windows, what is wrong with the dataset."""
+    """What a decision needs to know from outside: receipt time, zone of the windows, what is wrong with the dataset.
+
+    `model_places` are URLs below which models count besides the job's outputDir, as this node's owner set them.
+    Samples are judged by the zone and places that the message or tick before told of.
+    """
 
     now: str
     zone: str = "UTC"
     dataset_note: str | None = None
+    model_places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +92,7 @@ def receive_gm_message(state: JobState, message: DownMessage, facts: Facts) -> _
         conditions_count=len(conditions),
         conditions_hash=digest(conditions),
         zone=_changed(facts.zone, state.zone),
+        model_places=_changed(list(facts.model_places), list(state.model_places)),
     )
     adopted = _adoptable(conditions) if state.generation == 0 else None
     if adopted is None:
@@ -201,8 +209,15 @@ def _push_judged(
 
 
 def _judge_now(steps: Steps[JobState], facts: Facts, *, cause: str, as_of: str | None = None, count: int = 1) -> None:
-    zone = _changed(facts.zone, steps.state.zone)
-    _push_judged(steps, steps.make(e.Ticked, cause=cause, count=count, as_of=as_of, zone=zone), facts)
+    ticked = steps.make(
+        e.Ticked,
+        cause=cause,
+        count=count,
+        as_of=as_of,
+        zone=_changed(facts.zone, steps.state.zone),
+        model_places=_changed(list(facts.model_places), list(steps.state.model_places)),
+    )
+    _push_judged(steps, ticked, facts)
 
 
 def _judge(state: JobState, facts: Facts, moment: str) -> tuple[str | None, int, str | None]:
@@ -221,7 +236,7 @@ def _judge(state: JobState, facts: Facts, moment: str) -> tuple[str | None, int,
         return "fired", 0, None
     samples = eval_pending_count(state)
     if not trusted_models(state):
-        return "no_model", samples, _model_note(state)
+        return "no_model", samples, state.model_note
     return "fired", samples, None
 
 
@@ -233,13 +248,14 @@ def _is_superseded(state: JobState) -> bool:
     return intended.model is not None and intended.model["url"] != state.eval_models[0]["url"]
 
 
+def counts(url: str, output_dir: str, places: Sequence[str]) -> bool:
+    """Whether a model may be evaluated and deployed, by its URL: a worker must not make us publish `/etc/shadow`."""
+    return below(url, output_dir) or any(lies_in(url, place) for place in places)
+
+
 def trusted_models(state: JobState) -> list[JsonObject]:
-    """The trained models that count: only those below the job's outputDir."""
-    return [m for m in state.train_models or () if below(str(m["url"]), state.output_dir)]
-
-
-def _model_note(state: JobState) -> str | None:
-    return "the trained model's URL is not below the job's outputDir" if state.train_models else None
+    """The trained models that count: those below the job's outputDir or a place that this node's owner named."""
+    return [m for m in state.train_models or () if counts(str(m["url"]), state.output_dir, state.model_places)]
 
 
 def _react(steps: Steps[JobState]) -> None:

@@ -67,6 +67,7 @@ class GlobalManagerMessageReceived(Event):
     """GM inserted, updated or deleted the resource; only what is new since the message before is stored.
 
     `conditions` are the new entries of GM's list, `conditions_count` and `conditions_hash` speak of the whole.
+    `model_places` are what LC_MODEL_PLACES named, stored when that changed, as the zone is.
     """
 
     operation: str
@@ -83,6 +84,7 @@ class GlobalManagerMessageReceived(Event):
     reason: str | None = None
     note: str | None = None
     rules: int = 1
+    model_places: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +119,8 @@ class WorkerResultReceived(Event):
 class Ticked(Event):
     """The trigger of a waiting job was evaluated; `samples` is the count that it saw.
 
-    `count` is above 1 where ticks that changed no verdict were only counted (LC_TICKS=decisive).
+    `count` is above 1 where ticks that changed no verdict were only counted (LC_TICKS=decisive). `zone` and
+    `model_places` as in `GlobalManagerMessageReceived`.
     """
 
     cause: str
@@ -128,6 +131,7 @@ class Ticked(Event):
     as_of: str | None = None
     zone: str | None = None
     rules: int = 1
+    model_places: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -132,6 +132,8 @@ class JobState:
     spec: JsonObject = field(default_factory=dict)
     trigger: Trigger = field(default_factory=Trigger)
     zone: str = "UTC"
+    model_places: tuple[str, ...] = ()
+    """Where models count besides below the outputDir, as far as this history was told."""
     gm_message: str | None = None
 
     conditions_count: int = 0
@@ -225,6 +227,11 @@ class JobState:
     def output_dir(self) -> str:
         """The job's output URL without a trailing slash."""
         return str(self.spec.get("outputDir", "")).rstrip("/")
+
+    @property
+    def model_note(self) -> str | None:
+        """Why no trained model counts, where there are some; the words are stored, so they stay as they are."""
+        return "the trained model's URL is not below the job's outputDir" if self.train_models else None
 
     @property
     def dataset_name(self) -> str | None:

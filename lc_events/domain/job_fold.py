@@ -43,6 +43,8 @@ def _gm_message_received(state: JobState, event: e.GlobalManagerMessageReceived)
     state.gm_message = event.id or state.gm_message
     if event.zone is not None:
         state.zone = event.zone
+    if event.model_places is not None:
+        state.model_places = tuple(event.model_places)
     if event.operation == "delete":
         return
     if event.generation is not None:
@@ -72,6 +74,7 @@ def _begin_generation(state: JobState, generation: int) -> None:
         "version",
         "updated",
         "zone",
+        "model_places",
         "gm_message",
         "spool_ends",
         "unconfirmed",
@@ -136,6 +139,8 @@ def _ticked(state: JobState, event: e.Ticked) -> None:
     state.ticks += event.count
     if event.zone is not None:
         state.zone = event.zone
+    if event.model_places is not None:
+        state.model_places = tuple(event.model_places)
     _judged(state, event.reason, event.samples, event.note, event.as_of or event.time)
 
 
@@ -153,7 +158,8 @@ def _samples_arrived(state: JobState, event: e.SamplesArrived) -> None:
     state.train_pending_count += event.train
     state.train_total += event.train
     state.eval_total += event.eval
-    _judged(state, event.reason, event.samples, None, event.time)
+    note = state.model_note if event.reason == "no_model" else None
+    _judged(state, event.reason, event.samples, note, event.time)
 
 
 def _extended(ranges: tuple[SampleRange, ...], new: SampleRange) -> tuple[SampleRange, ...]:

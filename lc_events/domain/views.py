@@ -10,6 +10,9 @@ from lc_events.messages.json import JsonObject
 
 __all__ = ["dataset_view", "job_view", "verdict_detail"]
 
+_OR_PLACE = "nor in a place that LC_MODEL_PLACES names"
+"""Not in the note, which is stored: of the same facts it must be the same in every version."""
+
 
 def job_view(state: JobState, node: str) -> JsonObject:
     """The job state of CONTRACT section 5; `stage` and `type` are null before GM's first condition."""
@@ -82,7 +85,7 @@ def verdict_detail(verdict: Verdict) -> str:
         case "dataset":
             return verdict.note or "the dataset cannot be read"
         case "no_model":
-            return verdict.note or "no Train/Completed condition names a model"
+            return f"{verdict.note}, {_OR_PLACE}" if verdict.note else "no Train/Completed condition names a model"
         case "in_progress":
             return "the decision was made, its files are being written"
     return verdict.note or verdict.reason

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from lc_events.errors import UsageError
+from lc_events.messages.model_places import read_place
 from lc_events.messages.names import is_word
 from lc_events.mqtt.topics import Topics
 from lc_events.settings.files import store_file
@@ -20,6 +21,7 @@ __all__ = [
     "LogFormat",
     "LogLevel",
     "MessageBytes",
+    "ModelPlaces",
     "NodeName",
     "Seconds",
     "StoreFile",
@@ -89,6 +91,7 @@ Folder = Annotated[Path, AfterValidator(_folder)]
 LogFormat = Literal["text", "json"]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
 MessageBytes = Annotated[int, Field(gt=0, le=_MQTT_MAX_PAYLOAD)]
+ModelPlaces = Annotated[tuple[Annotated[str, AfterValidator(read_place)], ...], BeforeValidator(_split)]
 NodeName = Annotated[str, AfterValidator(_node)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 StoreFile = Annotated[Path, BeforeValidator(_store)]

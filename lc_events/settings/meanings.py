@@ -58,6 +58,10 @@ LC = Program(
             "lc-state", "folder of all that the LC keeps: store, spooled samples, secrets, quarantine"
         ),
         **_ROOT,
+        "model_places": Meaning(
+            "none",
+            "where a model may lie besides its job's outputDir: local folders and s3://BUCKET/PREFIX, commas between",
+        ),
         "tick_seconds": Meaning("the trigger's checkPeriodSeconds, else 60", "overrides the period of ticks"),
         "ticks": Meaning("all", "all: every tick is an event; decisive: those that change the verdict, hourly a count"),
         "dataset_seconds": Meaning(

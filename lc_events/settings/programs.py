@@ -19,6 +19,7 @@ from lc_events.settings.fields import (
     LogFormat,
     LogLevel,
     MessageBytes,
+    ModelPlaces,
     NodeName,
     Seconds,
     StoreFile,
@@ -99,6 +100,7 @@ class LcSettings(_ClientFields):
     state_dir: Folder = LC_STATE_DIR
     store: StoreFile = Field(default_factory=lambda data: data.get("state_dir", LC_STATE_DIR) / STORE_NAME)
     root: Folder = Path("/")
+    model_places: ModelPlaces = ()
     tick_seconds: Seconds | None = None
     """None: each trigger's `checkPeriodSeconds`, else 60."""
     ticks: Literal["all", "decisive"] = "all"
@@ -112,6 +114,16 @@ class LcSettings(_ClientFields):
     def client_id(self) -> str:
         """One LC per node, so one session per node."""
         return self.mqtt_client_id or f"lc-{self.node}"
+
+    @model_validator(mode="after")
+    def _no_model_place_opens_the_state_folder(self) -> Self:
+        """Other jobs' credentials lie there."""
+        state = Path(os.path.realpath(self.state_dir))
+        for place in self.model_places:
+            folder = Path(os.path.realpath(self.root / place.lstrip("/")))
+            if place.startswith("/") and (state.is_relative_to(folder) or folder.is_relative_to(state)):
+                raise ValueError(f"{self.variable('model_places')}: {place} opens the state folder {self.state_dir}")
+        return self
 
 
 class GmSettings(_ClientFields):

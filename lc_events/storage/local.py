@@ -101,11 +101,13 @@ class LocalStorage:
                 self._parts.discard(part.name)
         return WrittenFile(url, size, digest.hexdigest())
 
-    def copy(self, source_url: str, target_url: str, *, below: str) -> WrittenFile:
+    def copy(
+        self, source_url: str, target_url: str, *, below: tuple[str, ...], within: str | None = None
+    ) -> WrittenFile:
         """See `Storage.copy`."""
         source = self.path(source_url)
         with self._opened_below(source_url, below) as descriptor:
-            return self.write(target_url, _chunks(descriptor, source, 0, None), within=below)
+            return self.write(target_url, _chunks(descriptor, source, 0, None), within=within)
 
     def make_folder(self, url: str) -> None:
         """See `Storage.make_folder`."""
@@ -137,7 +139,7 @@ class LocalStorage:
         return digest.hexdigest()
 
     def read(
-        self, url: str, *, offset: int = 0, length: int | None = None, below: str | None = None
+        self, url: str, *, offset: int = 0, length: int | None = None, below: tuple[str, ...] | None = None
     ) -> Iterator[bytes]:
         """See `Storage.read`."""
         path = self.path(url)
@@ -151,19 +153,19 @@ class LocalStorage:
             raise StorageError(f"{url}: a link leads out of {within}", code="outside")
 
     @contextlib.contextmanager
-    def _opened_below(self, url: str, below: str) -> Generator[int]:
+    def _opened_below(self, url: str, below: tuple[str, ...]) -> Generator[int]:
         path = self.path(url)
-        folder = Path(os.path.realpath(self.path(below)))
-        outside = StorageError(f"{url}: does not lie below {below}", code="outside")
+        folders = {Path(os.path.realpath(self.path(folder))) for folder in below}
+        outside = StorageError(f"{url}: does not lie below {' or '.join(below)}, links followed", code="outside")
         real = Path(os.path.realpath(path))
-        if folder not in real.parents:
+        if folders.isdisjoint(real.parents):
             raise outside
         with _opened(path) as descriptor:
             # A link may have been moved since: what was opened must be what lies below the folder.
             with _explained(f"cannot read {path}"):
                 real = Path(os.path.realpath(path))
                 same = os.path.samestat(real.stat(follow_symlinks=False), os.fstat(descriptor))
-            if not same or folder not in real.parents:
+            if not same or folders.isdisjoint(real.parents):
                 raise outside
             yield descriptor
 

@@ -41,8 +41,10 @@ class Storage(Protocol):
         """
         ...
 
-    def copy(self, source_url: str, target_url: str, *, below: str) -> WrittenFile:
-        """Copy a file as `write` writes one, if the source really (after symlinks) lies below the URL `below`.
+    def copy(
+        self, source_url: str, target_url: str, *, below: tuple[str, ...], within: str | None = None
+    ) -> WrittenFile:
+        """Copy a file as `write` writes one, if the source really (after symlinks) lies below one of the URLs `below`.
 
         A source elsewhere is refused with code `outside`: a worker must not make us publish `/etc/shadow`.
         """
@@ -65,7 +67,7 @@ class Storage(Protocol):
         ...
 
     def read(
-        self, url: str, *, offset: int = 0, length: int | None = None, below: str | None = None
+        self, url: str, *, offset: int = 0, length: int | None = None, below: tuple[str, ...] | None = None
     ) -> Iterator[bytes]:
         """Bytes of a file from `offset` on, `length` of them or all, in chunks; ends early where the file ends.
 

@@ -5,6 +5,7 @@ import io
 from typing import IO, TYPE_CHECKING, cast
 
 from lc_events.errors import StorageError
+from lc_events.messages.model_places import lies_in
 from lc_events.storage.port import FileStat, WrittenFile
 from lc_events.storage.s3_errors import explained
 from lc_events.storage.s3_object import S3Object
@@ -47,7 +48,14 @@ class S3Storage:
             self._upload(url, bucket, key, stream)
         return WrittenFile(url, stream.size, stream.sha256)
 
-    def copy(self, source_url: str, target_url: str, *, below: str) -> WrittenFile:
+    def copy(
+        self,
+        source_url: str,
+        target_url: str,
+        *,
+        below: tuple[str, ...],
+        within: str | None = None,  # noqa: ARG002 - S3 has no links
+    ) -> WrittenFile:
         """See `Storage.copy`; the server copies, from any bucket that the client may read, we read it for its hash."""
         _require_below(source_url, below)
         source = self.open_object(source_url)
@@ -84,7 +92,7 @@ class S3Storage:
         return digest.hexdigest()
 
     def read(
-        self, url: str, *, offset: int = 0, length: int | None = None, below: str | None = None
+        self, url: str, *, offset: int = 0, length: int | None = None, below: tuple[str, ...] | None = None
     ) -> Iterator[bytes]:
         """See `Storage.read`; all of it comes from one object, or code `changed` is raised."""
         if below is not None:
@@ -187,9 +195,9 @@ def bucket_and_key(url: str, *, may_be_bucket: bool = False) -> tuple[str, str]:
     return bucket, key
 
 
-def _require_below(url: str, folder: str) -> None:
-    if not url.startswith(f"{folder.rstrip('/')}/") or ".." in url.split("/"):
-        raise StorageError(f"{url}: does not lie below {folder}", code="outside")
+def _require_below(url: str, folders: tuple[str, ...]) -> None:
+    if not any(lies_in(url, folder) for folder in folders):
+        raise StorageError(f"{url}: does not lie below {' or '.join(folders)}", code="outside")
 
 
 class _HashedStream(io.RawIOBase):

@@ -39,11 +39,17 @@ class Storages:
         return self._s3.storage(credential or Credential())
 
     def copy(
-        self, source_url: str, target_url: str, *, below: str, credential: Credential | None = None
+        self,
+        source_url: str,
+        target_url: str,
+        *,
+        below: tuple[str, ...],
+        within: str | None = None,
+        credential: Credential | None = None,
     ) -> WrittenFile:
         """Copy as `Storage.copy` does, within one storage or from one to the other."""
         source = self.storage_for(source_url, credential)
         target = self.storage_for(target_url, credential)
         if source is target:
-            return target.copy(source_url, target_url, below=below)
-        return target.write(target_url, source.read(source_url, below=below))
+            return target.copy(source_url, target_url, below=below, within=within)
+        return target.write(target_url, source.read(source_url, below=below), within=within)

@@ -91,7 +91,7 @@ def test_the_server_copies_across_buckets(storage, prefix):
     source, target = f"{prefix}/eval/1/index.pkl", prefix.replace("bkt", "other") + "/deploy/index.pkl"
     storage.write(source, [b"large" * 100])
     storage.write(target, [b"small"])
-    copied = storage.copy(source, target, below=prefix)
+    copied = storage.copy(source, target, below=(prefix,))
     assert copied == WrittenFile(target, 500, sha256(b"large" * 100))
     assert b"".join(storage.read(target)) == b"large" * 100
 
@@ -100,7 +100,7 @@ def test_a_large_model_is_copied_in_parts(storage, prefix, monkeypatch):
     monkeypatch.setattr("lc_events.storage.s3.COPY_PART_BYTES", 5 << 20)
     data = MIB * 11
     storage.write(f"{prefix}/m", [data])
-    copied = storage.copy(f"{prefix}/m", f"{prefix}/deploy/index.pkl", below=prefix)
+    copied = storage.copy(f"{prefix}/m", f"{prefix}/deploy/index.pkl", below=(prefix,))
     assert copied.sha256 == sha256(data) == storage.sha256(f"{prefix}/deploy/index.pkl")
     assert open_uploads(storage, "bkt") == []
 
@@ -111,7 +111,7 @@ def test_a_model_outside_the_folder_is_refused(storage, prefix):
     other = prefix.replace("bkt", "other")
     for url in (f"{prefix}/outer/m", f"{prefix}/out/../outer/m", f"{other}/out/m", f"{prefix}/out"):
         with pytest.raises(StorageError) as caught:
-            storage.copy(url, f"{prefix}/out/deploy/index.pkl", below=f"{prefix}/out/")
+            storage.copy(url, f"{prefix}/out/deploy/index.pkl", below=(f"{prefix}/out/",))
         assert caught.value.code == "outside", url
 
 
@@ -120,7 +120,7 @@ def test_what_is_missing_says_so(storage, prefix):
     for attempt in (
         lambda: storage.stat(f"{prefix}/nothing"),
         lambda: list(storage.read(f"{prefix}/nothing")),
-        lambda: storage.copy(f"{prefix}/nothing", f"{prefix}/x", below=prefix),
+        lambda: storage.copy(f"{prefix}/nothing", f"{prefix}/x", below=(prefix,)),
     ):
         with pytest.raises(StorageError, match=f"{prefix}/nothing at .*: there is no such object") as caught:
             attempt()
@@ -152,7 +152,7 @@ def test_a_url_without_a_key_is_no_object(storage, url):
 def test_keys_may_hold_what_urls_may_not(storage, prefix):
     url = f"{prefix}/a b/ü%41+?#&=.txt"
     storage.write(url, [b"1"])
-    storage.copy(url, f"{prefix}/deploy/ä ö.pkl", below=prefix)
+    storage.copy(url, f"{prefix}/deploy/ä ö.pkl", below=(prefix,))
     assert objects(storage, prefix) == {url: "1", f"{prefix}/deploy/ä ö.pkl": "1"}
 
 
@@ -221,7 +221,7 @@ def test_versions_of_a_bucket_that_keeps_them_stay_readable(moto_endpoint):
     assert found.read(0, 3) == b"old"
     again = storage.open_object("s3://versioned/out/m")
     assert again.version not in (None, found.version)
-    assert storage.copy("s3://versioned/out/m", "s3://versioned/out/deploy", below="s3://versioned/out").size == 3
+    assert storage.copy("s3://versioned/out/m", "s3://versioned/out/deploy", below=("s3://versioned/out",)).size == 3
 
 
 def test_copies_go_between_local_files_and_objects(s3_server, prefix, tmp_path):
@@ -229,17 +229,17 @@ def test_copies_go_between_local_files_and_objects(s3_server, prefix, tmp_path):
     storages = Storages(local, S3Clients())
     credential = Credential.from_annotation(s3_server.annotation)
     local.write("/out/train/1/index.pkl", [b"model"])
-    up = storages.copy("/out/train/1/index.pkl", f"{prefix}/deploy/index.pkl", below="/out", credential=credential)
+    up = storages.copy("/out/train/1/index.pkl", f"{prefix}/deploy/index.pkl", below=("/out",), credential=credential)
     assert up == WrittenFile(f"{prefix}/deploy/index.pkl", 5, sha256(b"model"))
-    down = storages.copy(f"{prefix}/deploy/index.pkl", "/out/back.pkl", below=prefix, credential=credential)
+    down = storages.copy(f"{prefix}/deploy/index.pkl", "/out/back.pkl", below=(prefix,), credential=credential)
     assert down == WrittenFile("/out/back.pkl", 5, sha256(b"model"))
-    within = storages.copy("/out/back.pkl", "/out/deploy/index.pkl", below="/out")
+    within = storages.copy("/out/back.pkl", "/out/deploy/index.pkl", below=("/out",))
     assert within.sha256 == sha256(b"model")
     (tmp_path / "secret").write_bytes(b"root:x")
     (tmp_path / "out/link.pkl").symlink_to(tmp_path / "secret")
     for source, below in (("/out/link.pkl", "/out"), ("/secret", "/out")):
         with pytest.raises(StorageError) as caught:
-            storages.copy(source, f"{prefix}/stolen", below=below, credential=credential)
+            storages.copy(source, f"{prefix}/stolen", below=(below,), credential=credential)
         assert caught.value.code == "outside"
     assert not s3_server.storage().exists(f"{prefix}/stolen")
 

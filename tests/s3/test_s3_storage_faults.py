@@ -47,7 +47,7 @@ def attempts(storage, prefix):
         "read": lambda: list(storage.read(f"{prefix}/x")),
         "write": lambda: storage.write(f"{prefix}/new", [b"1"]),
         "write in parts": lambda: storage.write(f"{prefix}/new", [MIB] * 9),
-        "copy": lambda: storage.copy(f"{prefix}/x", f"{prefix}/new", below=prefix),
+        "copy": lambda: storage.copy(f"{prefix}/x", f"{prefix}/new", below=(prefix,)),
     }
 
 
@@ -126,7 +126,7 @@ def test_a_model_that_is_replaced_while_it_is_copied_is_not_taken_for_the_old_on
         storage.write(f"{prefix}/m", [b"old"])
         fault = proxy.fail(Fault(stall=True), lambda p: p.is_copy)
         with ThreadPoolExecutor(1) as pool:
-            copied = pool.submit(slow.copy, f"{prefix}/m", f"{prefix}/deploy", below=prefix)
+            copied = pool.submit(slow.copy, f"{prefix}/m", f"{prefix}/deploy", below=(prefix,))
             assert fault.held.wait(10)
             storage.write(f"{prefix}/m", [b"new"])
             proxy.heal()

@@ -83,8 +83,8 @@ def through_json(event: e.Event) -> e.Event:
     )
 
 
-def facts(now: str = NOW, zone: str = "UTC", note: str | None = None) -> d.Facts:
-    return d.Facts(now, zone, note)
+def facts(now: str = NOW, zone: str = "UTC", note: str | None = None, places: tuple[str, ...] = ()) -> d.Facts:
+    return d.Facts(now, zone, note, places)
 
 
 def gm(

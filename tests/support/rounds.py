@@ -22,6 +22,7 @@ class Rounds:
         self.commands: list[Command] = []
         self.conditions: list[Any] = []
         self.now = began
+        self.places: tuple[str, ...] = ()
         self._zone = zone
         self._job = job
         self._round = 0
@@ -38,10 +39,15 @@ class Rounds:
     @property
     def facts(self) -> d.Facts:
         self.wait()
-        return facts(self.time, self._zone)
+        return facts(self.time, self._zone, places=self.places)
 
     def then(self, command: Command) -> Rounds:
         self.commands.append(command)
+        return self
+
+    def open_places(self, *places: str) -> Rounds:
+        """From the next message or tick on the node has these model places."""
+        self.places = places
         return self
 
     def ticked(self) -> Rounds:

@@ -94,7 +94,7 @@ def test_a_path_out_of_the_root_is_refused(storage, url):
         lambda: storage.write(url, [b""]),
         lambda: storage.make_folder(url),
         lambda: storage.exists(url),
-        lambda: storage.copy(url, "/t", below="/"),
+        lambda: storage.copy(url, "/t", below=("/",)),
     ):
         with pytest.raises(StorageError) as caught:
             attempt()
@@ -109,8 +109,8 @@ def test_a_path_that_turns_round_inside_the_root_is_followed(storage, tmp_path):
 def test_a_smaller_model_replaces_a_larger_one_whole(storage, tmp_path):
     storage.write("/out/train/1/m.pkl", [b"large" * 100])
     storage.write("/out/train/2/m.pkl", [b"small"])
-    storage.copy("/out/train/1/m.pkl", "/out/deploy/index.pkl", below="/out")
-    copied = storage.copy("/out/train/2/m.pkl", "/out/deploy/index.pkl", below="/out")
+    storage.copy("/out/train/1/m.pkl", "/out/deploy/index.pkl", below=("/out",))
+    copied = storage.copy("/out/train/2/m.pkl", "/out/deploy/index.pkl", below=("/out",))
     assert copied == WrittenFile("/out/deploy/index.pkl", 5, hashlib.sha256(b"small").hexdigest())
     assert (tmp_path / "out/deploy/index.pkl").read_bytes() == b"small"
 
@@ -121,23 +121,51 @@ def test_a_model_outside_the_folder_is_refused_even_through_links(storage, tmp_p
     (tmp_path / "out/model.pkl").symlink_to(tmp_path / "secret")
     (tmp_path / "out/up").symlink_to(tmp_path)
     for url in ("/out/model.pkl", "/out/up/secret", "/secret", "/out/../secret", "/out", "/outer/model.pkl"):
-        with pytest.raises(StorageError) as caught:
-            storage.copy(url, "/out/deploy/index.pkl", below="/out")
-        assert caught.value.code == "outside", url
+        for below in (("/out",), ("/elsewhere", "/out"), ()):
+            with pytest.raises(StorageError) as caught:
+                storage.copy(url, "/out/deploy/index.pkl", below=below)
+            assert caught.value.code == "outside", url
     assert not (tmp_path / "out/deploy").exists()
+
+
+def test_a_model_in_any_of_several_folders_is_copied_through_links_from_one_to_another(storage, tmp_path):
+    for url in ("/models/m.pkl", "/disk/released/m.pkl"):
+        storage.write(url, [url.encode()])
+    (tmp_path / "released").symlink_to(tmp_path / "disk/released")
+    (tmp_path / "models/newest.pkl").symlink_to("../released/m.pkl")
+    folders = ("/out", "/models", "/released")
+    for url, content in (
+        ("/models/m.pkl", b"/models/m.pkl"),
+        ("/released/m.pkl", b"/disk/released/m.pkl"),
+        ("/models/newest.pkl", b"/disk/released/m.pkl"),
+    ):
+        storage.copy(url, "/out/deploy/index.pkl", below=folders, within="/out")
+        assert (tmp_path / "out/deploy/index.pkl").read_bytes() == content
+    with pytest.raises(StorageError, match="does not lie below /out or /models, links followed"):
+        storage.copy("/models/newest.pkl", "/out/deploy/index.pkl", below=("/out", "/models"))
+
+
+def test_a_link_in_the_folder_of_the_copy_does_not_lead_it_elsewhere(storage, tmp_path):
+    storage.write("/models/m.pkl", [b"m"])
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/deploy").symlink_to(tmp_path / "models")
+    with pytest.raises(StorageError, match="a link leads out of /out") as caught:
+        storage.copy("/models/m.pkl", "/out/deploy/index.pkl", below=("/models",), within="/out")
+    assert caught.value.code == "outside"
+    assert names(tmp_path / "models") == ["m.pkl"]
 
 
 def test_a_folder_that_is_itself_a_link_is_followed(storage, tmp_path):
     (tmp_path / "disk").mkdir()
     (tmp_path / "disk/m").write_bytes(b"m")
     (tmp_path / "out").symlink_to(tmp_path / "disk")
-    assert storage.copy("/out/m", "/out/deploy/index.pkl", below="/out").size == 1
+    assert storage.copy("/out/m", "/out/deploy/index.pkl", below=("/out",)).size == 1
 
 
 def test_a_model_that_does_not_exist_says_so(storage):
     storage.make_folder("/out")
     with pytest.raises(StorageError) as caught:
-        storage.copy("/out/m.pkl", "/out/deploy/index.pkl", below="/out")
+        storage.copy("/out/m.pkl", "/out/deploy/index.pkl", below=("/out",))
     assert caught.value.missing
     assert caught.value.code == "missing"
     assert "m.pkl: No such file" in str(caught.value)
@@ -148,7 +176,7 @@ def test_a_folder_or_pipe_is_no_model(storage, tmp_path):
     os.mkfifo(tmp_path / "out/pipe")
     for url in ("/out/m", "/out/pipe"):
         with pytest.raises(StorageError) as caught:
-            storage.copy(url, "/out/deploy/index.pkl", below="/out")
+            storage.copy(url, "/out/deploy/index.pkl", below=("/out",))
         assert caught.value.code == "not_a_file"
         assert not caught.value.missing
 

@@ -108,7 +108,7 @@ class OtherCourse:
         """Let come what comes by itself."""
         while self._alone and self._due and self._due[0].time <= until:
             due = heapq.heappop(self._due)
-            facts = d.Facts(_stamp(due.time), self._state.zone)
+            facts = d.Facts(_stamp(due.time), self._state.zone, model_places=self._state.model_places)
             if due.stage:
                 self._take(d.receive_gm_message(self._state, self._told(due.stage), facts), due.time)
             else:

@@ -165,11 +165,11 @@ def _passed_on(recall: Recall) -> Standing:
         when = f" {recall.clock(reported)}" if reported else ""
         what = "has it and is to go on" if confirmed else "has not confirmed it yet"
         facts: JsonObject = {"reported_version": report.version, "confirmed": confirmed}
-        text = f"{_decided(recall, report.stage)}; that was reported{when}, and the global manager {what}"
+        text = f"{_ended(recall, report.stage)}; that was reported{when}, and the global manager {what}"
         return Standing(text, _GM, reported, facts)
     since = recall.condition_since()
     waits_for, what = _turn(recall, since)
-    return Standing(f"{_decided(recall, state.stage)}; {what}", waits_for, since)
+    return Standing(f"{_ended(recall, state.stage)}; {what}", waits_for, since)
 
 
 def _turn(recall: Recall, since: str | None) -> tuple[str, str]:
@@ -189,6 +189,14 @@ def _turn(recall: Recall, since: str | None) -> tuple[str, str]:
     if stage is None:
         return _GM, "the global manager has not said what it waits for"
     return _GM, f"it stands at {stage}/{type_} for {length}, and the global manager is to go on"
+
+
+def _ended(recall: Recall, stage: str | None) -> str:
+    """What was decided last for a stage, or why it was given up: only a model ever is."""
+    failure = recall.state.failure
+    if stage != "Deploy" or failure is None:
+        return _decided(recall, stage)
+    return f"The model of round {recall.state.round} is not deployed: {failure.error}"
 
 
 def _decided(recall: Recall, stage: str | None) -> str:

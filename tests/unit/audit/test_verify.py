@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from support.given import STREAM, deleted, given, gm
+from support.given import STREAM, copied, deleted, given, gm, written
 from support.rounds import Rounds, two_rounds
 from support.sedna import condition
 from support.stores import stored
@@ -252,3 +254,32 @@ def test_a_list_of_conditions_that_gm_trimmed_can_be_decided_again(tmp_path):
     path = stored(tmp_path / "events.db", rounds.arrive(9).trained().history().events)
 
     assert check(path).ok
+
+
+def test_models_in_places_that_were_opened_and_closed_follow_without_any_setting(tmp_path):
+    """Nothing but the history says which places counted."""
+    rounds = Rounds().arrive(9)
+    rounds.wait().then(written(rounds.time)).told("Train/Completed", "Eval/Waiting", urls=("/models/m.pkl",)).ticked()
+    rounds.open_places("/models").ticked().wait().then(written(rounds.time))
+    rounds.told("Eval/Completed", "Deploy/Waiting", urls=("/models/m.pkl",)).wait().then(copied(rounds.time))
+    rounds.open_places().told("Train/Waiting").arrive(9).wait().then(written(rounds.time))
+    history = rounds.told("Train/Completed", "Eval/Waiting", urls=("/models/m.pkl",)).history()
+    assert history.state.verdict.reason == "no_model"
+    assert [event.input["models"][0]["url"] for event in history.of(e.EvaluationTriggered)] == ["/models/m.pkl"]
+
+    path = stored(tmp_path / "events.db", history.events)
+
+    assert check(path).ok
+
+
+def test_an_evaluated_model_in_a_place_that_was_not_open_does_not_follow(tmp_path):
+    rounds = Rounds().open_places("/models").arrive(9)
+    rounds.wait().then(written(rounds.time)).told("Train/Completed", "Eval/Waiting", urls=("/models/m.pkl",))
+    events = [
+        replace(event, model_places=None) if isinstance(event, e.GlobalManagerMessageReceived) else event
+        for event in rounds.history().events
+    ]
+
+    checked = check(stored(tmp_path / "events.db", events))
+
+    assert 'reason is "fired", but its facts give "no_model"' in checked.fault

@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
-from support.given import STREAM, deleted
+from support.given import STREAM, deleted, written
 from support.rounds import Rounds, two_rounds
 
 from lc_events.application.audit.other_rule import OtherRule
@@ -172,3 +172,12 @@ def test_the_events_are_left_as_they_were():
 
     assert events == before
     assert any(isinstance(event, e.TrainingTriggered) for event in events)
+
+
+def test_the_same_models_count_under_another_rule():
+    rounds = Rounds().open_places("/models").arrive(9)
+    rounds.wait().then(written(rounds.time)).told("Train/Completed", "Eval/Waiting", urls=("/models/m.pkl",))
+    rounds.wait().then(written(rounds.time)).told("Eval/Completed", "Train/Waiting", urls=("/models/m.pkl",)).arrive(9)
+
+    assert decided(rounds, threshold=3.5).parted_at is None
+    assert [r.round for r in decided(rounds, threshold=3.5).what_if] == [1, 2]

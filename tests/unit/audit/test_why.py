@@ -201,6 +201,28 @@ def test_an_evaluation_without_a_model(ask):
     assert answer.facts["waits_for"] == "global manager"
 
 
+def test_an_evaluation_of_a_model_that_does_not_count(ask):
+    rounds = Rounds().arrive(9)
+    rounds.wait().then(written(rounds.time)).told("Train/Completed", "Eval/Waiting", urls=("/models/m.pkl",))
+
+    assert ask(rounds.arrive(4)).sentence == (
+        "Round 1 has no Eval yet: the trained model's URL is not below the job's outputDir, "
+        "nor in a place that LC_MODEL_PLACES names."
+    )
+
+
+def test_a_model_that_was_given_up_is_told_with_its_reason(ask):
+    words = "/models/m.pkl lies neither below the job's outputDir /output/job1 nor in a place that …"
+    rounds = Rounds().arrive(9)
+    rounds.wait().then(written(rounds.time)).told("Eval/Completed", "Deploy/Waiting", urls=("/models/m.pkl",))
+    rounds.wait().then(failed("outside", words, final=True, now=rounds.time))
+
+    assert ask(rounds).sentence == (
+        f"The model of round 1 is not deployed: {words}; that was reported at 00:05, "
+        "and the global manager has not confirmed it yet."
+    )
+
+
 def test_a_deleted_job(ask):
     rounds = two_rounds().then(deleted())
     answer = ask(rounds, later=timedelta(days=40))

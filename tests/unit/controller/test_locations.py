@@ -12,7 +12,7 @@ from lc_events.controller.world import World
 from lc_events.datasets import LocalSource, ObjectSource
 from lc_events.domain.dataset import DatasetState, receive_dataset_message
 from lc_events.errors import StorageError
-from lc_events.storage import Credential, LocalStorage
+from lc_events.storage import Credential, LocalStorage, WrittenFile
 
 WAITING = condition("Train", "Waiting", "2024-01-01T00:00:00Z")
 DATASET, JOB = "default/dataset/ds", "default/lifelonglearningjob/job1"
@@ -34,6 +34,10 @@ class Storages:
         self.asked.append(credential)
         return self
 
+    def copy(self, source, target, **allowed):
+        self.copied = (source, target, allowed)
+        return WrittenFile(target, 1, "0" * 64)
+
     def open_object(self, url):
         raise StorageError(f"{url}: missing", missing=True)
 
@@ -41,7 +45,7 @@ class Storages:
 class Scene:
     """A job and a dataset, each with or without a credential of its own."""
 
-    def __init__(self, folder, *, dataset="s3://bkt/data/ds.txt", output="s3://bkt/out"):
+    def __init__(self, folder, *, dataset="s3://bkt/data/ds.txt", output="s3://bkt/out", places=()):
         self.secrets: dict[str, dict[str, str]] = {}
         self.world = World()
         resource = dataset_resource(url=dataset)
@@ -50,8 +54,11 @@ class Scene:
         self.job = given(gm(WAITING, output_dir=output)).state
         self.world.replace({JOB: self.job})
         self.storages = Storages(LocalStorage(folder))
-        self.locations = Locations(self.world, lambda stream: self.secrets.get(stream, {}), self.storages, folder)
+        self.locations = Locations(self.world, self.secrets_of, self.storages, folder, places)
         self.dataset, self.output = dataset, output
+
+    def secrets_of(self, stream):
+        return self.secrets.get(stream, {})
 
     def has(self, stream, name):
         self.secrets[stream] = {
@@ -121,3 +128,43 @@ def test_a_broken_credential_is_an_error_of_the_request_and_not_of_the_lane(tmp_
     with pytest.raises(StorageError) as caught:
         scene.locations.storage(scene.job, "s3://bkt/out/x")
     assert caught.value.code == "credential"
+
+
+PLACES = ("/models", "s3://models/released", "/more")
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "below"),
+    [
+        ("s3://bkt/out/m", "s3://bkt/out", ("s3://bkt/out", "s3://models/released")),
+        ("s3://models/released/m", "s3://bkt/out", ("s3://bkt/out", "s3://models/released")),
+        ("s3://models/released/m", "/out", ("s3://models/released",)),
+        ("/models/m", "s3://bkt/out", ("/models", "/more")),
+        ("/more/m", "/out", ("/out", "/models", "/more")),
+    ],
+)
+def test_a_model_in_a_place_is_copied_with_the_credential_of_its_job(tmp_path, source, output, below):
+    scene = Scene(tmp_path, output=output, places=PLACES).has(JOB, "of-job")
+    target = f"{output}/deploy/index.pkl"
+    scene.locations.copy(scene.job, source, target)
+    credential = None if source == "/more/m" else Credential("https://of-job:9000", "of-job", "x")
+    allowed = {"below": below, "within": output, "credential": credential}
+    assert scene.storages.copied == (source, target, allowed)
+
+
+@pytest.mark.parametrize("output", ["s3://bkt/out", "/out"])
+@pytest.mark.parametrize("source", ["s3://models/m", "s3://bkt/outer/m", "/outer/m", "/models2/m", "/etc/shadow", "m"])
+def test_a_model_elsewhere_is_refused_in_words(tmp_path, source, output):
+    for places in ((), PLACES):
+        scene = Scene(tmp_path, output=output, places=places)
+        with pytest.raises(StorageError, match=f"outputDir {output} nor in a place that LC_MODEL_PLACES") as caught:
+            scene.locations.copy(scene.job, source, f"{output}/deploy/index.pkl")
+        assert caught.value.code == "outside"
+
+
+def test_a_copy_goes_where_it_may_have_to_wait(tmp_path):
+    local = Scene(tmp_path, output="/out").has(JOB, "of-job")
+    assert local.locations.lane_of_copy(local.job, "/models/m") == LOCAL
+    assert local.locations.lane_of_copy(local.job, "s3://models/m") == "https://of-job:9000"
+    remote = Scene(tmp_path).has(JOB, "of-job")
+    assert remote.locations.lane_of_copy(remote.job, "/models/m") == "https://of-job:9000"

@@ -53,6 +53,7 @@ class Device:
         self.epoch = 1
         self.header: str | None = None
         self.now = NOW
+        self.places: tuple[str, ...] = ()
         self.clock = 0
 
     def carry_out(self, command: Callable[[JobState], tuple[list[e.Event], JobState]]) -> list[e.Event]:
@@ -68,7 +69,7 @@ class Device:
 
     @property
     def facts(self) -> d.Facts:
-        return facts(self.now, "Europe/Berlin")
+        return facts(self.now, "Europe/Berlin", places=self.places)
 
     def send(self, operation: str = "insert", conditions: list[Any] | None = None) -> None:
         content = job_resource(*(self.conditions if conditions is None else conditions), **self.resource)
@@ -108,6 +109,10 @@ class Device:
 
     def set_clock(self, now: str) -> None:
         self.now = now
+
+    def open_places(self, places: tuple[str, ...]) -> None:
+        """The node starts again with another setting."""
+        self.places = places
 
     def tick(self, cause: str, as_of: str | None) -> None:
         self.carry_out(ticked(cause, as_of, self.facts))
@@ -209,6 +214,7 @@ data = st.sampled_from(
         "no json",
         output("/output/job1/train/1/m.pkl"),
         output("/etc/shadow"),
+        output("/models/m.pkl"),
         {"input": {"dataURL": "/output/job1/data/train/4/data.csv"}},
         {"output": {"models": [{"url": "/output/job1/x", "n": 2**64 - 1}]}},
     ]
@@ -247,6 +253,7 @@ disturbance = st.one_of(
     step("change", st.just("output_dir"), st.sampled_from(["/output/job1", "/output/job1/", "s3://b/job1"])),
     step("see", st.sampled_from([None, "a,b", "a,b,c"]), st.integers(1, 3)),
     step("set_clock", st.sampled_from(TIMES)),
+    step("open_places", st.sampled_from([(), ("/models",), ("/models", "s3://models")])),
     step("tick", st.sampled_from(["period", "external", "window", "restart"]), st.sampled_from([None, *TIMES])),
     step("report", st.sampled_from(["train", "eval", "inference", "x"]), st.sampled_from(["running", "completed"])),
     step("repeat", st.sampled_from([None, "m-0"]), st.sampled_from([None, "w"])),

@@ -127,4 +127,8 @@ def test_a_verdict_says_why(stage: str, reason: str, samples: int, trigger: Trig
 
 def test_a_note_takes_the_place_of_the_general_words():
     assert verdict_detail(Verdict(NOW, "Train", "dataset", 0, Trigger(), "UTC", "/data is gone")) == "/data is gone"
-    assert verdict_detail(Verdict(NOW, "Eval", "no_model", 0, Trigger(), "UTC", "not below")) == "not below"
+
+
+def test_a_model_that_does_not_count_is_told_with_the_setting_that_would_let_it():
+    detail = verdict_detail(Verdict(NOW, "Eval", "no_model", 0, Trigger(), "UTC", "its URL is not below its outputDir"))
+    assert detail == "its URL is not below its outputDir, nor in a place that LC_MODEL_PLACES names"

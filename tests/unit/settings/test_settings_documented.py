@@ -26,7 +26,9 @@ def test_every_setting_has_a_meaning_and_every_meaning_a_setting(program, model)
 @pytest.mark.parametrize(("program", "model"), PROGRAMS)
 def test_the_defaults_in_words_are_those_in_code(program, model):
     in_code = {
-        name: ",".join(field.default) if isinstance(field.default, tuple) else f"{field.default}".removesuffix(".0")
+        name: ",".join(field.default) or "none"
+        if isinstance(field.default, tuple)
+        else f"{field.default}".removesuffix(".0")
         for name, field in model.model_fields.items()
         if field.default not in (None, PydanticUndefined)
     }

@@ -71,6 +71,17 @@ def test_the_store_lies_in_the_state_folder():
         ("max_message_bytes", "999999999", "less than or equal to 268435455"),
         ("topic_root", "$SYS", "topic root"),
         ("topic_root", "a/#", "topic root"),
+        ("model_places", "http://host/models", "local folder such as /models"),
+        ("model_places", "file:///models", "local folder such as /models"),
+        ("model_places", "/models, models", "'models', but must be a local folder"),
+        ("model_places", "/", "open every file"),
+        ("model_places", "/./", "open every file"),
+        ("model_places", "/models/../etc", "without '..'"),
+        ("model_places", "s3://models/%2e%2e/x", "without '..'"),
+        ("model_places", "s3://", "s3://BUCKET"),
+        ("model_places", "s3:///prefix", "s3://BUCKET"),
+        ("model_places", "s3://*", "s3://BUCKET"),
+        ("model_places", "s3://models//a", "empty names"),
         ("log", "loud", "'debug', 'info'"),
         ("log_format", "xml", "'text' or 'json'"),
     ],
@@ -96,6 +107,30 @@ def test_executables_are_words_with_commas_between_or_a_list(env, config):
     assert WorkerSettings.load(config=config('allow = ["sh", "python"]')).agent.allow == ("sh", "python")
     env(WORKER_ALLOW="python, /usr/bin/env,")
     assert WorkerSettings.load().agent.allow == ("python", "/usr/bin/env")
+
+
+def test_model_places_are_urls_with_commas_between_or_a_list(env, config):
+    assert LcSettings.load().model_places == ()
+    given = config('model_places = ["/models", "s3://models/released/"]')
+    assert LcSettings.load(config=given).model_places == ("/models", "s3://models/released")
+    env(LC_MODEL_PLACES="//srv/./models/, s3://models,")
+    assert LcSettings.load(config=given).model_places == ("/srv/models", "s3://models")
+    assert LcSettings.load(model_places="/other").model_places == ("/other",)
+
+
+def test_an_empty_model_place_is_refused_in_a_list(config):
+    with pytest.raises(UsageError, match=r"^model_places in .*settings.toml is '', but must be a local folder"):
+        LcSettings.load(config=config('model_places = ["/models", ""]'))
+
+
+@pytest.mark.parametrize("place", ["/srv", "/srv/lc-state", "/srv/lc-state/spool", "/link"])
+def test_a_model_place_that_opens_the_state_folder_is_refused(tmp_path, place):
+    (tmp_path / "srv/lc-state").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "srv")
+    with pytest.raises(UsageError, match=f"LC_MODEL_PLACES: {place} opens the state folder"):
+        LcSettings.load(root=tmp_path, state_dir=tmp_path / "srv/lc-state", model_places=f"/models,{place}")
+    beside = LcSettings.load(root=tmp_path, state_dir=tmp_path / "srv/lc-state", model_places="/srv/lc,s3://srv")
+    assert beside.model_places == ("/srv/lc", "s3://srv")
 
 
 def test_the_agent_gets_what_the_worker_was_told(tmp_path):

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+from support.given import Command, History, arrive, deleted, facts, given, gm, happened, ticked
+from support.sedna import condition, model, output
+
+from lc_events.domain import events as e
+
+PLACES = ("/models", "s3://models/released")
+OUTSIDE = "the trained model's URL is not below the job's outputDir"
+
+
+def trained(*urls: str, places: tuple[str, ...] = (), **resource: str) -> Command:
+    """GM says that a model was trained and waits for its evaluation."""
+    stand = condition("Train", "Completed", "t1", output(*urls)), condition("Eval", "Waiting", "t2")
+    return gm(*stand, at=facts(places=places), **resource)
+
+
+def evaluated_models(history: History) -> list[str]:
+    (triggered,) = history.of(e.EvaluationTriggered)
+    return [model["url"] for model in triggered.input["models"]]
+
+
+@pytest.mark.parametrize("url", ["/models/m.pkl", "s3://models/released/m.pkl"])
+@pytest.mark.parametrize("output_dir", ["/output/job1", "s3://bkt/out"])
+def test_a_model_in_a_place_of_the_node_is_evaluated(url: str, output_dir: str):
+    history = given(trained(url, places=PLACES, output_dir=output_dir))
+    history.then(
+        happened(e.GlobalManagerMessageReceived, reason="fired", model_places=list(PLACES)),
+        happened(e.EvaluationTriggered),
+    )
+    assert evaluated_models(history) == [url]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("/etc/shadow", "/models", "/models2/m.pkl", "/models/../etc/shadow", "models/m.pkl"),
+        *("s3://models/m.pkl", "s3://models/released", "s3://models/released2/m.pkl", "s3://other/released/m.pkl"),
+        *("s3://models/released/../m.pkl", "s3://models/released/%2e%2e/m.pkl"),
+    ],
+)
+def test_a_model_elsewhere_does_not_count(url: str):
+    given(trained(url, places=PLACES)).then(happened(e.GlobalManagerMessageReceived, reason="no_model", note=OUTSIDE))
+
+
+def test_of_several_models_those_that_count_are_evaluated():
+    history = given(trained("/etc/shadow", "/models/m.pkl", "/output/job1/m.pkl", places=PLACES))
+    assert evaluated_models(history) == ["/models/m.pkl", "/output/job1/m.pkl"]
+
+
+def test_without_places_only_the_output_dir_counts():
+    given(trained("/models/m.pkl")).then(
+        happened(e.GlobalManagerMessageReceived, reason="no_model", note=OUTSIDE, model_places=None)
+    )
+
+
+def test_a_place_that_is_named_at_a_restart_counts_from_its_tick_on_and_is_told_once():
+    history = given(trained("/models/m.pkl"), ticked()).then(happened(e.Ticked, reason="no_model", model_places=None))
+    history = history.when(ticked("restart", at=facts(places=PLACES)))
+    history.then(happened(e.Ticked, reason="fired", model_places=list(PLACES)), happened(e.EvaluationTriggered))
+    assert evaluated_models(history) == ["/models/m.pkl"]
+    history = history.when(trained("/models/m.pkl", places=PLACES))
+    history.then(happened(e.GlobalManagerMessageReceived, model_places=None))
+    assert history.replayed() == history.state
+
+
+def test_a_place_that_is_taken_away_counts_no_more():
+    history = given(gm(condition("Train", "Waiting", "t0"), at=facts(places=PLACES)), trained("/models/m.pkl"))
+    history.then(happened(e.GlobalManagerMessageReceived, reason="no_model", note=OUTSIDE, model_places=[]))
+    assert history.state.model_places == history.replayed().model_places == ()
+
+
+def test_samples_are_judged_by_the_places_that_are_known():
+    history = given(trained("/etc/shadow", places=PLACES), arrive(4))
+    history.then(happened(e.SamplesArrived, reason="no_model"))
+    assert history.state.verdict is not None
+    assert history.state.verdict.note == OUTSIDE
+    assert history.replayed() == history.state
+
+
+def test_places_are_the_nodes_and_outlive_a_job():
+    history = given(trained("/models/m.pkl", places=PLACES), deleted())
+    history = history.when(trained("/models/m.pkl", places=PLACES))
+    history.then(
+        happened(e.GlobalManagerMessageReceived, reason="fired", generation=2, model_places=None),
+        happened(e.EvaluationTriggered),
+    )
+
+
+def test_a_decision_to_deploy_holds_the_model_wherever_it_lies():
+    stand = condition("Eval", "Completed", "t1", output("/models/m.pkl")), condition("Deploy", "Waiting", "t2")
+    given(gm(*stand, at=facts(places=PLACES))).then(
+        happened(e.GlobalManagerMessageReceived, reason="fired"),
+        happened(e.DeployTriggered, model={"format": "pkl", "url": model("/models/m.pkl")["url"], "classes": None}),
+    )
