@@ -35,7 +35,7 @@ from lc_events.controller.timers import Timers
 from lc_events.controller.world import State, World
 from lc_events.datasets.watch import FolderWatcher
 from lc_events.domain.events import LC_EVENTS, Registry
-from lc_events.errors import BrokerError, RefusedError, StoreError
+from lc_events.errors import BrokerError, ConflictError, RefusedError, StoreError
 from lc_events.faults import reach
 from lc_events.logs import set_mask
 from lc_events.messages.json import dumps
@@ -59,7 +59,10 @@ _LAST_WORDS = 5.0
 
 
 class LocalController:
-    """One node's local controller. ConflictError if its state folder is in use, StoreError if its store is damaged."""
+    """One node's local controller.
+
+    ConflictError if its state folder is in use or is another node's, StoreError if its store is damaged.
+    """
 
     def __init__(self, settings: LcSettings, clock: Clock | None = None, *, take_over: bool = False) -> None:
         self._settings = settings
@@ -76,7 +79,7 @@ class LocalController:
                 locks.enter_context(FolderLock(folder))
             self._locks = locks.pop_all()
         self._journal = open_journal(settings.store, Registry(LC_EVENTS), write=True)
-        self._journal.rows.set_about("node", settings.node)
+        _claim(self._journal, settings.node)
         self._world = _loaded(self._journal)
         vault = Vault(settings.state_dir / "secrets.json")
         vault.keep_only([state.stream for state in self._all_states() if state.is_live] + list(self._world.broken))
@@ -102,6 +105,7 @@ class LocalController:
             self._committer,
             self._world,
             clock,
+            journal=self._journal,
             folder=settings.state_dir / "spool",
             locations=locations,
             period=settings.dataset_seconds,
@@ -320,6 +324,16 @@ class LocalController:
             "time": stamp(self._clock.now()),
         }
         return Publication(self._topics.status(self._settings.node), dumps(status), retain=True)
+
+
+def _claim(journal: Journal, node: str) -> None:
+    """The store becomes this node's; ConflictError if it is the history of another: all ids in it name that one."""
+    whose = journal.rows.about("node")
+    if whose not in (None, node) and journal.rows.streams():
+        raise ConflictError(
+            f"{journal.path} is the history of node {whose}, not of {node}: set LC_NODE={whose}, or another LC_STATE_DIR"
+        )
+    journal.rows.set_about("node", node)
 
 
 def _collect_garbage_rarely() -> None:

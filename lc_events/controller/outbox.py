@@ -72,6 +72,7 @@ class Outbox:
         self._outstanding: OrderedDict[int, int] = OrderedDict()
         self._untold: deque[StoredRow] = deque()
         self._latest_sent = float("-inf")
+        self._birth: Publication | None = None
         self._direct: deque[Publication] = deque(maxlen=_DIRECT)
         self._repeats: deque[tuple[str, int]] = deque(maxlen=_REMEMBERED)
         self._sent: OrderedDict[tuple[str, int], float] = OrderedDict()
@@ -111,7 +112,7 @@ class Outbox:
             self._outstanding.clear()
             self._untold.clear()
             self._in_flight.clear()
-            self._direct.appendleft(birth)
+            self._birth = birth
             self._latest.all_changed()
             self._has_news = True
             self._changed.notify_all()
@@ -235,9 +236,11 @@ class Outbox:
     def _send_direct(self) -> None:
         while True:
             with self._changed:
-                if not self._direct:
-                    return
-                publication = self._direct.popleft()
+                publication, self._birth = self._birth, None
+                if publication is None:
+                    if not self._direct:
+                        return
+                    publication = self._direct.popleft()
             self._send(publication)
 
     def _send_repeats(self) -> None:

@@ -128,11 +128,17 @@ class Quarantine:
                 self._kept.add(path.stem, _size(path))
         else:
             self._kept.add(newest, size)
-        gone = list(self._kept.excess(newest))
-        for entry_id in gone:
-            (self._folder / f"{entry_id}.json").unlink(missing_ok=True)
+        gone = sum(self._is_removed(entry_id) for entry_id in self._kept.excess(newest))
         if gone:
-            (self._folder / _DROPPED).write_text(str(self.dropped() + len(gone)), encoding="ascii")
+            (self._folder / _DROPPED).write_text(str(self.dropped() + gone), encoding="ascii")
+
+    def _is_removed(self, entry_id: str) -> bool:
+        """Whether it still was there: another process may have dropped it on purpose."""
+        try:
+            (self._folder / f"{entry_id}.json").unlink()
+        except FileNotFoundError:
+            return False
+        return True
 
     def counts(self) -> Counter[str]:
         """How many entries there are of each code."""

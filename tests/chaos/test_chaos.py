@@ -145,7 +145,7 @@ def describe(site: Site) -> str:
 
 
 def assert_each_sample_is_used_once(site: Site, streams: Histories, name: str, written: int) -> None:
-    """From the files alone: every train sample in one train file, never in an eval file; GM saw every round."""
+    """From the files alone: every sample in one train file or in eval files, never in both; GM saw every round."""
     events = streams[f"default/lifelonglearningjob/{name}"]
     rounds = sum(isinstance(event, e.TrainDataWritten) for event in events)
     assert site.job_of_gm(name)["round"] == rounds > 0
@@ -157,7 +157,8 @@ def assert_each_sample_is_used_once(site: Site, streams: Histories, name: str, w
     assert set(trained.values()) == {1}
     assert evaluated.isdisjoint(trained)
     assert written * 8 // 10 - 3 <= len(trained) <= written * 8 // 10
-    assert len(trained) + len(evaluated) <= written
+    # at most three train samples wait for the next round, and what came to eval beside them
+    assert written - 6 <= len(trained) + len(evaluated) <= written
     ids = Counter(
         event.id
         for event in events

@@ -85,6 +85,8 @@ def assert_files_are_whole(lc: ControllerProcess, streams: Histories) -> int:
             data = lc.file(url).read_bytes()
             file = event.files[0]
             assert (len(data), hashlib.sha256(data).hexdigest()) == (file["size"], file["sha256"]), url
+            if url.endswith(".txt"):
+                assert data.count(b"\n") == file["records"], url
     return rounds
 
 

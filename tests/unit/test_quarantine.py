@@ -64,6 +64,7 @@ def test_entries_that_went_meanwhile_are_no_trouble(quarantine, tmp_path, monkey
     (tmp_path / "quarantine" / f"{first}.json").unlink()
     entries = [put(quarantine, number) for number in range(2, 5)]
     assert [entry.id for entry in quarantine.entries()] == entries[1:]
+    assert quarantine.dropped() == 1
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "", "nothing", "*", "a/b"])
@@ -102,7 +103,7 @@ def test_what_is_shown_holds_no_secret(payload):
 
 @given(st.binary(max_size=300))
 def test_any_bytes_can_be_shown(payload):
-    json.dumps(shown(payload))
+    assert json.loads(json.dumps(shown(payload))) == shown(payload)
 
 
 def test_what_is_no_secret_is_shown():

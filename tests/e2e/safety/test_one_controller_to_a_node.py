@@ -57,6 +57,17 @@ def test_the_name_of_one_that_is_gone_is_free_though_its_status_says_online(lc, 
     lc.start()
 
 
+def test_another_node_does_not_go_on_with_a_history_that_is_not_its_own(lc, gm):
+    lc.write("/data/ds.txt", "a\n")
+    gm.dataset()
+    gm.expect({"numberOfSamples": 1})
+    lc.stop()
+    lc.start(wait=False, node="edge2")
+    assert lc.wait_for_exit() == 4
+    assert "is the history of node edge1, not of edge2: set LC_NODE=edge1" in lc.log
+    lc.start()
+
+
 def test_a_store_that_was_restored_from_a_copy_says_so_and_goes_on(lc, gm):
     lc.write("/data/ds.txt", "".join(f"{n}\n" for n in range(10)))
     gm.dataset()

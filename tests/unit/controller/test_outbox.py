@@ -137,6 +137,18 @@ def test_it_begins_where_the_brokers_own_mark_stands_and_leaves_the_mark_at_the_
     assert orjson.loads(marks[-1].payload)["position"] == len(HISTORY.events)
 
 
+def test_of_two_connections_in_a_row_only_the_newer_birth_is_said(journal):
+    broker = Broker()
+    outbox = outbox_of(journal, broker, [])
+    outbox.connected(Publication(BIRTH.topic, b"older", retain=True))
+    outbox.connected(BIRTH)
+    outbox.start()
+    eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
+    finish(outbox, broker)
+    assert [publication for _, publication in broker.taken if publication.topic == BIRTH.topic] == [BIRTH]
+    assert broker.taken[0][1] == BIRTH
+
+
 class FailingOnce:
     """A store that cannot be read at the first try."""
 
