@@ -331,7 +331,8 @@ def _claim(journal: Journal, node: str) -> None:
     whose = journal.rows.about("node")
     if whose not in (None, node) and journal.rows.streams():
         raise ConflictError(
-            f"{journal.path} is the history of node {whose}, not of {node}: set LC_NODE={whose}, or another LC_STATE_DIR"
+            f"{journal.path} is the history of node {whose}, not of {node}: "
+            f"set LC_NODE={whose}, or another LC_STATE_DIR"
         )
     journal.rows.set_about("node", node)
 
