@@ -12,14 +12,15 @@ from support.s3_proxy import Fault
 from support.sedna import condition, output
 from support.waiting import eventually
 
+from lc_events.storage.s3 import PART_BYTES
+
 LINE = 1000
 
 
 @pytest.fixture
 def lc(shared_mosquitto, topic_root, tmp_path):
-    with ControllerProcess(
-        tmp_path, port=shared_mosquitto.port, topic_root=topic_root, dataset_seconds=0.2, s3_timeout_seconds=60
-    ) as controller:
+    settings = {"dataset_seconds": 0.2, "s3_timeout_seconds": 60, "model_places": "s3://other,/models"}
+    with ControllerProcess(tmp_path, port=shared_mosquitto.port, topic_root=topic_root, **settings) as controller:
         yield controller
 
 
@@ -161,6 +162,66 @@ def test_killed_during_a_copy(lc, gm, proxy, prefix, done):
     assert (state["sha256"], state["size"]) == (hashlib.sha256(model).hexdigest(), len(model))
     gm.move(*deployed(1))
     assert lc.errors() == []
+
+
+def deploy(gm, proxy, url, output_dir):
+    """A job that comes to Deploy/Waiting with a model from elsewhere."""
+    stand = condition("Eval", "Completed", "t1", output(url)), condition("Deploy", "Waiting", "t2")
+    gm.job("job1", *stand, output_dir=output_dir, annotations=annotations(proxy.endpoint))
+
+
+def assert_deployed(lc, gm, output_dir, model):
+    assert gm.next_up(timeout=20)["content"]["status"] == "Ready"
+    state = eventually(lambda: lc.latest("state/{node}/models/default/job1"))
+    assert state["url"] == f"{output_dir}/deploy/index.pkl"
+    assert (state["sha256"], state["size"]) == (hashlib.sha256(model).hexdigest(), len(model))
+    assert len({m.json["id"] for m in gm.all_up()}) == 1
+    assert leftovers(lc) == []
+    assert lc.errors() == []
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_killed_while_a_model_is_copied_from_another_bucket(lc, gm, proxy, prefix, done):
+    storage, model = storage_at(proxy.upstream), b"MODEL" * 1000
+    url = f"{prefix.replace('bkt', 'other')}/m.pkl"
+    storage.write(url, [model])
+    fault = Fault(stall=True, cut_after=0 if done else None)
+    killed_at(lc, proxy, fault, lambda p: p.is_copy, lambda: deploy(gm, proxy, url, f"{prefix}/out"))
+    assert_deployed(lc, gm, f"{prefix}/out", model)
+    assert b"".join(storage.read(f"{prefix}/out/deploy/index.pkl")) == model
+
+
+@pytest.mark.parametrize("query", ["partNumber=2", "uploadId="])
+def test_killed_while_a_local_model_is_uploaded(lc, gm, proxy, prefix, query):
+    storage, model = storage_at(proxy.upstream), b"MODEL" * (PART_BYTES // 4)
+    lc.write("/models/m.pkl", model)
+    killed_at(
+        lc,
+        proxy,
+        Fault(stall=True),
+        lambda p: query in p.query and (query != "uploadId=" or p.method == "POST"),
+        lambda: deploy(gm, proxy, "/models/m.pkl", f"{prefix}/out"),
+    )
+    assert_deployed(lc, gm, f"{prefix}/out", model)
+    assert b"".join(storage.read(f"{prefix}/out/deploy/index.pkl")) == model
+    assert open_uploads(storage, "bkt") == []
+
+
+def test_killed_while_a_model_is_downloaded(lc, gm, proxy, prefix):
+    model = b"MODEL" * (PART_BYTES // 4)
+    url = f"{prefix.replace('bkt', 'other')}/m.pkl"
+    storage_at(proxy.upstream).write(url, [model])
+    proxy.fail(Fault(cut_after=PART_BYTES // 2), lambda p: p.headers.get("range", "").startswith("bytes=0-"))
+    in_the_middle = proxy.fail(Fault(stall=True), lambda p: p.method == "GET")
+    deploy(gm, proxy, url, "/output/job1")
+    assert in_the_middle.held.wait(20), lc.log
+    lc.kill()
+    assert [path.parent.name for path in leftovers(lc)] == ["deploy"]
+    proxy.heal()
+    lc.start()
+    assert_deployed(lc, gm, "/output/job1", model)
+    assert [path.name for path in lc.file("/output/job1/deploy").iterdir()] == ["index.pkl"]
+    assert lc.file("/output/job1/deploy/index.pkl").read_bytes() == model
 
 
 def test_a_model_that_does_not_exist_is_reported_as_failed(lc, gm, proxy, prefix):

@@ -109,10 +109,20 @@ def test_a_model_outside_the_folder_is_refused(storage, prefix):
     storage.write(f"{prefix}/out/m", [b"m"])
     storage.write(f"{prefix}/outer/m", [b"m"])
     other = prefix.replace("bkt", "other")
-    for url in (f"{prefix}/outer/m", f"{prefix}/out/../outer/m", f"{other}/out/m", f"{prefix}/out"):
-        with pytest.raises(StorageError) as caught:
-            storage.copy(url, f"{prefix}/out/deploy/index.pkl", below=(f"{prefix}/out/",))
-        assert caught.value.code == "outside", url
+    outside = (f"{prefix}/outer/m", f"{prefix}/out/../outer/m", f"{prefix}/out/%2e%2e/outer/m", f"{prefix}/out")
+    for url in (*outside, f"{other}/out/m"):
+        for below in ((f"{prefix}/out/",), (f"{prefix}/out", f"{other}/o"), ()):
+            with pytest.raises(StorageError) as caught:
+                storage.copy(url, f"{prefix}/out/deploy/index.pkl", below=below)
+            assert caught.value.code == "outside", url
+
+
+def test_a_model_in_any_of_several_prefixes_is_copied(storage, prefix):
+    other = prefix.replace("bkt", "other")
+    for url in (f"{prefix}/out/m", f"{other}/released/m"):
+        storage.write(url, [url.encode()])
+        storage.copy(url, f"{prefix}/out/deploy/index.pkl", below=(f"{prefix}/out", f"{other}/released"))
+        assert b"".join(storage.read(f"{prefix}/out/deploy/index.pkl")) == url.encode()
 
 
 def test_what_is_missing_says_so(storage, prefix):

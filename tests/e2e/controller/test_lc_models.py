@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import pytest
 from support.played_gm import at, evaluated
 from support.sedna import condition, model, output
@@ -81,6 +85,61 @@ def test_evaluation_waits_for_a_model_below_the_output_folder(lc, gm):
     state = eventually(lambda: (s := lc.job()) and s["verdict"] and s["verdict"]["reason"] == "no_model" and s)
     assert "outputDir" in state["verdict"]["detail"]
     assert len(gm.up) == 1
+
+
+def restart(lc, **settings):
+    """With these settings until the next start."""
+    lc.stop()
+    lc.start(**settings)
+
+
+def test_a_model_in_a_place_that_the_owner_named_is_deployed(lc, gm):
+    restart(lc, model_places="/srv/models")
+    lc.write("/srv/models/m.pkl", "released")
+    assert to_deploy(lc, gm, "/srv/models/m.pkl") == {
+        "phase": "Deploy",
+        "status": "Ready",
+        "input": {"models": [{"format": "pkl", "url": "/srv/models/m.pkl", "classes": None}]},
+        "output": None,
+    }
+    assert lc.file(DEPLOYED).read_text() == "released"
+    assert eventually(lambda: lc.latest("state/{node}/models/default/job1"))["url"] == DEPLOYED
+
+
+@pytest.mark.parametrize("url", ["/secret", "/srv/models/../../secret", "/srv/models2/m.pkl", "/srv/models/link/m.pkl"])
+def test_a_place_opens_nothing_beside_it(lc, gm, url):
+    restart(lc, model_places="/srv/models")
+    for path in ("/secret", "/srv/models2/m.pkl"):
+        lc.write(path, "not for devices")
+    lc.file("/srv/models").mkdir()
+    lc.file("/srv/models/link").symlink_to(lc.file("/srv/models2"))
+    assert to_deploy(lc, gm, url)["status"] == "Failed"
+    assert not lc.file(DEPLOYED).exists()
+
+
+@pytest.mark.parametrize("ticks", ["all", "decisive"])
+def test_a_model_counts_once_its_place_was_named_and_the_history_needs_no_setting(lc, gm, ticks):
+    stand = condition("Train", "Completed", at(1), output("/srv/models/m.pkl")), condition("Eval", "Waiting", at(2))
+    gm.job("job1", *stand)
+    state = eventually(lambda: (s := lc.job()) and s["verdict"] and s["verdict"]["reason"] == "no_model" and s)
+    assert state["verdict"]["detail"].endswith("outputDir, nor in a place that LC_MODEL_PLACES names")
+    restart(lc, model_places="/srv/models", ticks=ticks)
+    assert gm.next_up()["content"]["input"]["models"] == [model("/srv/models/m.pkl")]
+    restart(lc)
+    verified = subprocess.run(
+        [sys.executable, "-m", "lc_events", "verify", "--store", lc.state_dir / "events.db", "-o", "json"],
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(verified.stdout)["ok"]
+
+
+@pytest.mark.parametrize("places", ["/", "models", "http://host/models", "/srv/models,s3://"])
+def test_what_is_no_place_is_refused_at_the_start(lc, places):
+    lc.stop()
+    lc.start(wait=False, model_places=places)
+    assert lc.wait_for_exit() == 2
+    assert "LC_MODEL_PLACES is " in lc.log
 
 
 def test_the_newest_condition_with_an_output_counts_whatever_came_after_it(lc, gm):
