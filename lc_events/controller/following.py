@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from lc_events.application.journal import Journal
 from lc_events.controller.committer import Committer
 from lc_events.controller.lanes import Lanes
 from lc_events.controller.locations import Locations
+from lc_events.controller.lost_samples import LostSamples
 from lc_events.controller.observations import Observed, Reread, Sighting, place_of
 from lc_events.controller.world import State, World, dataset_stream
 from lc_events.datasets.follower import Follower
@@ -29,7 +31,6 @@ __all__ = ["Following"]
 
 _log = logging.getLogger("lc_events.datasets")
 
-_TROUBLE_PAUSE = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _STOP_SECONDS = 8.0
 _NO_TROUBLE = ("missing", "not_a_file", "csv_quote", "csv_header")
@@ -48,6 +49,7 @@ class _Followed:
     path: Path | None
     """None for an object."""
     gm_messages: int
+    trouble: str | None = None
     failures: int = 0
     rest: float = 0.0
     rest_until: float = 0.0
@@ -61,8 +63,8 @@ class Following:
     """Looks at datasets when their file changed, and every `period` seconds; one look or reread of each at a time.
 
     A look's records are in the spool, synced, before the commit that holds `DatasetObserved` and the `SamplesArrived`
-    of all its jobs; the next look waits for that commit. An S3 server in trouble is tried again after 1 s, 2 s … 60 s,
-    and at once when GM sends the dataset again, for it may bring a new credential.
+    of all its jobs; the next look waits for that commit. An S3 server or a spool in trouble is tried again after 1 s,
+    2 s … 60 s, and at once when GM sends the dataset again, for it may bring a new credential.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Following:
         world: World,
         clock: Clock,
         *,
+        journal: Journal,
         folder: Path,
         locations: Locations,
         period: float,
@@ -88,6 +91,7 @@ class Following:
         self._watch = watch
         self._unwatch = unwatch
         self._followed: dict[str, _Followed] = {}
+        self._lost = LostSamples(journal, world, clock)
         self._lanes = Lanes("datasets")
 
     def start(self) -> None:
@@ -100,10 +104,17 @@ class Following:
         self._lanes.stop(_STOP_SECONDS)
 
     def spooled(self, dataset: str, first: int, last: int) -> Iterator[bytes]:
-        """Records `[first, last)` of a dataset's spool; StorageError if they are gone."""
+        """Records `[first, last)` of a dataset's spool; StorageError with code `lost` if gone, and then looked for."""
         followed = self._followed.get(dataset)
         spool = followed.spool if followed is not None else Spool(self._spool_folder(dataset))
-        return spool.read(first, last)
+        try:
+            yield from spool.read(first, last)
+        except StorageError as error:
+            if error.code != "lost":
+                raise
+            if followed is not None:
+                self._request(followed)
+            raise StorageError(f"{error}; {self._lost.words(dataset)}", code=error.code) from error
 
     def noticed(self, path: Path) -> None:
         """A file changed; any thread."""
@@ -144,12 +155,15 @@ class Following:
             followed.rest_until = 0.0
             self._request(followed)
 
-    def _begin(self, state: DatasetState) -> None:
-        spool = Spool(self._spool_folder(state.stream))
-        length = self._committed_length(state)
-        if self._world.has_broken_job(state.namespace):
-            length = max(length, spool.length)  # what a history that cannot be read refers to stays
-        spool.cut(length)
+    def _begin(self, state: DatasetState, *, trouble: str | None = None, failures: int = 0) -> None:
+        try:
+            spool = self._opened_spool(state)
+        except StorageError as error:
+            if str(error) != trouble:
+                _log.warning("%s: %s", state.stream, error)
+            again = partial(self._begin_again, state, str(error), failures + 1)
+            self._committer.later(_pause(failures), again)
+            return
         path = self._locations.path(state.url)
         mark = None if state.mark is None else Mark.from_json(state.mark)
         source = self._locations.source(state.stream, state.url)
@@ -161,6 +175,19 @@ class Following:
         if path is not None:
             self._watch(path)
         self._request(followed)
+
+    def _begin_again(self, state: DatasetState, trouble: str, failures: int) -> None:
+        """What changed meanwhile has begun anew by itself."""
+        if self._world.dataset(state.stream) is state:
+            self._begin(state, trouble=trouble, failures=failures)
+
+    def _opened_spool(self, state: DatasetState) -> Spool:
+        spool = Spool(self._spool_folder(state.stream))
+        length = self._committed_length(state)
+        if self._world.has_broken_job(state.namespace):
+            length = max(length, spool.length)  # what a history that cannot be read refers to stays
+        spool.cut(length)
+        return spool
 
     def _committed_length(self, state: DatasetState) -> int:
         ends = [state.spool_end]
@@ -201,18 +228,24 @@ class Following:
                 self._committer.later(again_in, lambda: self._request(followed))
 
     def _attend(self, followed: _Followed) -> None:
-        """On a thread of its lane: serve a job that lags, else look at the file."""
+        """On a thread of its lane: restore what the spool lost, serve a job that lags, else look at the file."""
         try:
-            self._trim(followed)
+            self._tend(followed)
             job = self._laggard(followed.stream)
             work = (job and self._reread(followed, job)) or self._looked(followed)
         except StorageError as error:
-            _log.warning("%s: %s", followed.stream, error)
-            self._finished(followed, min(self._period, _TROUBLE_PAUSE))
+            if str(error) != followed.trouble:
+                _log.warning("%s: %s", followed.stream, error)
+            followed.trouble = str(error)
+            _rest(followed)
+            self._finished(followed, None)
         except Exception:  # noqa: BLE001 - a defect must not end the pool's thread unseen
             _log.exception("%s: could not be looked at", followed.stream)
             self._finished(followed, self._period)
         else:
+            if followed.trouble is not None:
+                _log.warning("%s: its spool works again", followed.stream)
+            followed.trouble = None
             reach("samples-seen")
             self._committer.submit(work)
 
@@ -238,8 +271,7 @@ class Following:
     def _observed(self, followed: _Followed, look: Look) -> Observed:
         """A look as work; one that failed at a server makes the next one wait."""
         if followed.path is None and isinstance(look, Unreadable) and look.code not in _NO_TROUBLE:
-            followed.rest = min(_FIRST_PAUSE * 2 ** min(followed.failures, 10), _LONGEST_PAUSE)
-            followed.failures += 1
+            _rest(followed)
         else:
             followed.failures, followed.rest = 0, 0.0
         return Observed(self._sighting(followed), look)
@@ -259,19 +291,24 @@ class Following:
             if not isinstance(error, UnreadableError):
                 raise
             return self._observed(followed, Unreadable(error.code, f"{followed.url}: {error}"))
+        followed.failures, followed.rest = 0, 0.0
         return Reread(self._sighting(followed), job, dataset.epoch, batch, mark)
 
-    def _trim(self, followed: _Followed) -> None:
-        """Free the spool below the oldest record that a live job still needs."""
+    def _tend(self, followed: _Followed) -> None:
+        """Put back what live jobs need and the spool lost, and free it below the oldest record that they need."""
         namespace, _, name = followed.stream.split("/")
-        if self._world.has_broken_job(namespace):
-            return
-        dataset = self._world.dataset(followed.stream)
-        needed = [0 if dataset is None else self._committed_length(dataset)]
+        needed: list[tuple[int, int]] = []
         for job in self._world.jobs():
             if job.is_live and job.namespace == namespace:
                 needed += job.needed_of(name)
-        followed.spool.trim(min(needed))
+        again_in = self._lost.restore(followed.stream, followed.spool, followed.follower, needed)
+        if again_in is not None:
+            self._committer.later(again_in, lambda: self._request(followed))
+        if self._world.has_broken_job(namespace):
+            return
+        dataset = self._world.dataset(followed.stream)
+        end = 0 if dataset is None else self._committed_length(dataset)
+        followed.spool.trim(min([end, *(first for first, _ in needed)]))
 
     def _sighting(self, followed: _Followed) -> Sighting:
         return Sighting(
@@ -283,3 +320,12 @@ class Following:
             is_current=lambda: not followed.ended,
             finished=lambda again_in: self._finished(followed, again_in),
         )
+
+
+def _rest(followed: _Followed) -> None:
+    followed.rest = _pause(followed.failures)
+    followed.failures += 1
+
+
+def _pause(failures: int) -> float:
+    return min(_FIRST_PAUSE * 2.0 ** min(failures, 10), _LONGEST_PAUSE)

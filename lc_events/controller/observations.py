@@ -93,7 +93,7 @@ class Observed:
     def _place_adopted(self, transaction: Transaction, facts: Facts) -> None:
         """The file's end is reached: a job that another controller began counts from here on."""
         dataset = transaction.dataset(self._sighting.stream)
-        batch = Batch((0, dataset.records), (0, dataset.offset), None, None, None)
+        batch = Batch((0, dataset.records), (0, dataset.offset), None, None)
         for job in transaction.jobs_of(self._sighting.stream):
             if job.starts_at_end:
                 transaction.keep(add_samples(job, self._sighting.samples(dataset.epoch, batch), facts))

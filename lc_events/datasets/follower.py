@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,12 +9,13 @@ from lc_events.datasets.fingerprint import Fingerprint, edges_match
 from lc_events.datasets.mark import Batch, Grew, Look, Mark, Reset, Unchanged, Unreadable
 from lc_events.datasets.reading import Reading
 from lc_events.datasets.records import BOM
+from lc_events.datasets.recovery import recover
 from lc_events.datasets.source import LocalSource, ReplacedError, SourceStat, UnreadableError
 from lc_events.datasets.stillness import SETTLE_SECONDS, Stillness, same_state
 from lc_events.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from lc_events.datasets.source import OpenSource, Source
     from lc_events.datasets.spool import Spool
@@ -133,6 +133,21 @@ class Follower:
         self._spool_is_dirty = False
         return batch
 
+    def settle(self) -> None:
+        """Go back to what was committed, and see anew what the spool's files hold; raises `StorageError`."""
+        self._spool_is_dirty = True
+        self._take_back()
+
+    def restore(self, batches: Iterable[Batch]) -> None:
+        """Put batches that the spool lost back into it from the file, under their old numbers.
+
+        They must have been counted in the present file. Raises `UnreadableError` if it cannot be read, `StorageError`
+        with code `changed` if it is not the one that was counted (the next look says how), or of the spool.
+        """
+        self.settle()
+        with self._source.open() as file:
+            recover(self._spool, file, batches, mark=self._mark, format_name=self._format)
+
     def _patient_look(self, *, keep: bool) -> Look:
         """A look that begins again where the file was on its way to another one."""
         for _ in range(_REPLACEMENTS):
@@ -246,15 +261,11 @@ class Follower:
 
     def _batch(self, reading: Reading, rows: int, mark: Mark) -> Batch:
         begin = mark.offset if reading.first_record_at is None else reading.first_record_at
-        spooled = sha256 = None
+        spooled = None
         if reading.keeps:
             self._spool.sync()
             spooled = (self._spool.committed, self._spool.length)
-            digest = hashlib.sha256()
-            for chunk in self._spool.read(*spooled):
-                digest.update(chunk)
-            sha256 = digest.hexdigest()
-        return Batch((rows, mark.rows), (begin, mark.offset), spooled, mark.header, sha256)
+        return Batch((rows, mark.rows), (begin, mark.offset), spooled, mark.header)
 
     def _reset(self, reason: str) -> Reset:
         self._drop_reading()

@@ -67,15 +67,13 @@ _TYPES: dict[str, type] = {
 class Batch:
     """Records that came together, as half-open ranges: `rows` in the file, `bytes` of the file, `spooled` in the spool.
 
-    `sha256` is that of the spooled bytes (records with newlines for ends, without header); both are None where the
-    records were only counted. `header` is the csv header, see `header_bytes`.
+    `spooled` is None where the records were only counted. `header` is the csv header, see `header_bytes`.
     """
 
     rows: tuple[int, int]
     bytes: tuple[int, int]
     spooled: tuple[int, int] | None
     header: str | None
-    sha256: str | None
 
 
 @dataclass(frozen=True, slots=True)

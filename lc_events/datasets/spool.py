@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 import threading
 from array import array
-from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lc_events.datasets.segment import WIDTH, Segment
 from lc_events.errors import StorageError
 from lc_events.faults import reach
 
@@ -20,20 +21,6 @@ __all__ = ["Spool"]
 
 CHUNK_BYTES = 1 << 20
 SEGMENT_BYTES = 64 << 20
-_WIDTH = 8
-
-
-@dataclass(slots=True)
-class _Segment:
-    """Records `first` to `first + count`: a file of their bytes (`size`), and one of 8-byte end offsets."""
-
-    first: int
-    count: int
-    size: int
-
-    @property
-    def last(self) -> int:
-        return self.first + self.count
 
 
 class Spool:
@@ -42,7 +29,7 @@ class Spool:
     What is appended counts once the caller has committed its length elsewhere and called `commit`; at start `cut`
     takes the spool to the committed length, after a failed commit back to it. Any thread may call; appends come from
     one at a time. Every method raises `StorageError`. Where files were lost the spool goes on after the next `cut`;
-    only the lost records cannot be read.
+    only the lost records cannot be read, until they are restored.
     """
 
     def __init__(self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES) -> None:
@@ -114,17 +101,52 @@ class Spool:
             found = self._found()
             for segment in found:
                 if segment.first >= length:
-                    self._remove(segment)
+                    segment.remove()
             self._segments = [segment for segment in found if segment.first < length]
             self._length = self._committed = length
-            if self._segments:
-                last = self._segments[-1]
-                last.count = min(last.count, length - last.first)
-                last.size = self._end(last, last.count)
-                _shorten(self._index_path(last), last.count * _WIDTH)
-                _shorten(self._data_path(last), last.size)
-                if last.last < length or _size(self._data_path(last)) < last.size:
-                    self._begin_segment()
+            if not self._segments:
+                return
+            if self._segments[-1].last < length:
+                self._begin_segment()  # what is left of the last one stays as it is
+            else:
+                self._segments[-1].cut(length - self._segments[-1].first)
+
+    def is_whole(self) -> bool:
+        """Whether the files still hold all that they held at the last `cut` and got since."""
+        with self._lock, _explained(self._folder):
+            return all(segment.is_whole() for segment in self._segments)
+
+    def lost(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Which of the records [first, last) cannot be read, as far as the last `cut` or a read has found."""
+        found = []
+        with self._lock:
+            for segment in self._segments:
+                if first < min(segment.first, last):
+                    found.append((first, min(segment.first, last)))
+                first = max(first, segment.last)
+        return [*found, (first, last)] if first < last else found
+
+    @contextlib.contextmanager
+    def restoring(self, first: int) -> Generator[Spool]:
+        """A spool to put lost records into, from number `first` on; after the `with` they are where they were.
+
+        They take the place of what is left of the same records; what is not committed goes, as with `cut`.
+        """
+        folder = self._folder / "restored"
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+            part = Spool(folder, segment_bytes=self._segment_bytes)
+            part.cut(first)
+            yield part
+            part.sync()
+            with self._lock, _explained(self._folder):
+                for segment in part._segments:
+                    segment.data.replace(self._folder / segment.data.name)
+                    segment.index.replace(self._folder / segment.index.name)
+                _sync_folder(self._folder)
+                self.cut(self._committed)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def trim(self, below: int) -> None:
         """Let go of committed records below a number; files go whole, so some of them stay readable for a while."""
@@ -132,72 +154,59 @@ class Spool:
             below = min(below, self._committed)
             firsts = [segment.first for segment in self._segments]
             for segment, end in zip(list(self._segments), [*firsts[1:], self._length], strict=False):
-                is_open = segment is self._segments[-1] and segment.size > self._end(segment, segment.count)
+                is_open = segment is self._segments[-1] and segment.size > segment.end(segment.count)
                 if end > below or is_open:
                     return
                 if segment is self._segments[-1]:
                     self._close(sync=False)
                 self._segments.remove(segment)
-                self._remove(segment)
+                segment.remove()
 
     def read(self, first: int, last: int) -> Iterator[bytes]:
-        """Bytes of the records [first, last), in chunks; raises `StorageError` where one of them is lost."""
+        """Bytes of the records [first, last), in chunks; `StorageError` with code `lost` where one of them is gone."""
         with self._lock:
-            segments = [_Segment(segment.first, segment.count, segment.size) for segment in self._segments]
-        at = bisect_right([segment.first for segment in segments], first) - 1
+            segments = [replace(segment) for segment in self._segments]
         while first < last:
-            if not 0 <= at < len(segments) or not segments[at].first <= first < segments[at].last:
-                raise self._lost(first, last)
-            end = min(last, segments[at].last)
-            yield from self._read_segment(segments[at], first, end)
+            segment = next((each for each in reversed(segments) if each.first <= first < each.last), None)
+            if segment is None:
+                raise self._lost(self._folder, first, last)
+            end = min(last, segment.last)
+            yield from self._read_segment(segment, first, end)
             first = end
-            at += 1
 
-    def _read_segment(self, segment: _Segment, first: int, last: int) -> Iterator[bytes]:
+    def _read_segment(self, segment: Segment, first: int, last: int) -> Iterator[bytes]:
+        lost = self._lost(segment.data, first, last)
         with _explained(self._folder):
             try:
-                start = self._end(segment, first - segment.first)
-                end = self._end(segment, last - segment.first)
-                file = self._data_path(segment).open("rb", buffering=0)
+                start, end = segment.end(first - segment.first), segment.end(last - segment.first)
+                file = segment.data.open("rb", buffering=0)
             except FileNotFoundError:
-                raise self._lost(first, last) from None
+                raise lost from None
+        chunk = b""
         with file:
             file.seek(start)
             while start < end:
                 with _explained(self._folder):
                     chunk = file.read(min(CHUNK_BYTES, end - start))
                 if not chunk:
-                    raise self._lost(first, last)
+                    raise lost
                 start += len(chunk)
                 yield chunk
+        if not chunk.endswith(b"\n"):
+            raise lost  # foreign bytes, in one of the two files
 
-    def _end(self, segment: _Segment, count: int) -> int:
-        """Where the first `count` records of a segment end in its data."""
-        if count == 0:
-            return 0
-        with self._index_path(segment).open("rb", buffering=0) as file:
-            file.seek((count - 1) * _WIDTH)
-            entry = file.read(_WIDTH)
-        if len(entry) < _WIDTH:
-            raise self._lost(segment.first, segment.first + count)
-        return int.from_bytes(entry, "little")
-
-    def _lost(self, first: int, last: int) -> StorageError:
+    @staticmethod
+    def _lost(where: Path, first: int, last: int) -> StorageError:
         return StorageError(
-            f"records {first} to {last} are not in the spool {self._folder}: its files were lost or cut", code="lost"
+            f"records {first} to {last} are not in the spool {where}: its files were lost or cut", code="lost"
         )
 
-    def _found(self) -> list[_Segment]:
-        """Segments as they lie on disk; an incomplete index entry at the end is not counted."""
+    def _found(self) -> list[Segment]:
         if not self._folder.is_dir():
             return []
         names = [path for path in self._folder.iterdir() if path.suffix in {".data", ".index"}]
         firsts = {int(path.stem) for path in names if path.stem.isdecimal()}
-        segments = [_Segment(first, 0, 0) for first in sorted(firsts)]
-        for segment in segments:
-            segment.count = _size(self._index_path(segment)) // _WIDTH
-            segment.size = _size(self._data_path(segment))
-        return segments
+        return [Segment.found(self._folder, first) for first in sorted(firsts)]
 
     def _begin_segment(self) -> None:
         folder = self._folder
@@ -206,7 +215,7 @@ class Spool:
             folder = folder.parent
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._unsynced.add(self._folder)
-        self._segments.append(_Segment(self._length, 0, 0))
+        self._segments.append(Segment(self._folder, self._length))
 
     def _extend(self, data: bytes, ends: Sequence[int]) -> None:
         segment = self._segments[-1]
@@ -224,18 +233,18 @@ class Spool:
         segment.count += len(ends)
         self._length += len(ends)
 
-    def _open(self, segment: _Segment) -> tuple[int, int]:
+    def _open(self, segment: Segment) -> tuple[int, int]:
         """Open a segment for appending; its files must still hold what was written to them."""
         with contextlib.ExitStack() as undo:
             files = []
             for path, size in (
-                (self._data_path(segment), segment.size),
-                (self._index_path(segment), segment.count * _WIDTH),
+                (segment.data, segment.size),
+                (segment.index, segment.count * WIDTH),
             ):
                 descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 undo.callback(os.close, descriptor)
                 if os.fstat(descriptor).st_size != size:
-                    raise self._lost(segment.first, self._length)
+                    raise self._lost(path, segment.first, self._length)
                 files.append(descriptor)
             undo.pop_all()
         return files[0], files[1]
@@ -250,16 +259,6 @@ class Spool:
             for descriptor in files or ():
                 os.close(descriptor)
 
-    def _remove(self, segment: _Segment) -> None:
-        self._data_path(segment).unlink(missing_ok=True)
-        self._index_path(segment).unlink(missing_ok=True)
-
-    def _data_path(self, segment: _Segment) -> Path:
-        return self._folder / f"{segment.first:020d}.data"
-
-    def _index_path(self, segment: _Segment) -> Path:
-        return self._folder / f"{segment.first:020d}.index"
-
 
 @contextlib.contextmanager
 def _explained(folder: Path) -> Generator[None]:
@@ -267,19 +266,6 @@ def _explained(folder: Path) -> Generator[None]:
         yield
     except OSError as error:
         raise StorageError(f"spool {folder}: {error.strerror or error}") from error
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
-def _shorten(path: Path, size: int) -> None:
-    """Cut a file; one that is shorter already stays short, so that a loss is seen and not filled with zeros."""
-    if _size(path) > size:
-        os.truncate(path, size)
 
 
 def _sync_folder(folder: Path) -> None:

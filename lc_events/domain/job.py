@@ -266,13 +266,13 @@ class JobState:
         """The eval samples that belong to a round, as far as they are still in the window."""
         return next((ranges for number, ranges in self.eval_rounds if number == round_), ())
 
-    def needed_of(self, dataset: str) -> Iterator[int]:
-        """First spool positions of all samples of a dataset that are still to be written, or written again."""
+    def needed_of(self, dataset: str) -> Iterator[tuple[int, int]]:
+        """Spool positions, `[first, last)`, of a dataset's samples that are still to be written, or written again."""
         ranges = [*self.train_pending, *self.eval_pending, *(r for _, kept in self.eval_rounds for r in kept)]
-        yield from (r.first for r in ranges if self.sources[r.source].dataset == dataset)
+        yield from ((r.first, r.last) for r in ranges if self.sources[r.source].dataset == dataset)
         intended = None if self.intent is None else self.intent.event
         if isinstance(intended, (e.TrainingTriggered, e.EvaluationTriggered)) and intended.dataset == dataset:
-            yield from (first for first, _ in intended.spooled)
+            yield from ((first, last) for first, last in intended.spooled)
 
     def report_of(self, key: tuple[Json, ...]) -> Report | None:
         """The report that answered a waiting condition, if it is among the last 20."""

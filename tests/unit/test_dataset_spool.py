@@ -146,6 +146,85 @@ def test_a_shortened_spool_says_so_for_the_lost_records_only(folder, suffix):
         read(spool, 3, 6)
 
 
+def test_what_is_lost_is_told_by_its_numbers(folder):
+    spool = Spool(folder, segment_bytes=4)
+    for record in RECORDS:
+        append(spool, [record])
+    spool.sync()
+    assert spool.is_whole()
+    assert spool.lost(0, 5) == []
+    (folder / f"{0:020}.data").unlink()
+    os.truncate(folder / f"{2:020}.index", 8)
+    assert not spool.is_whole()
+    spool.cut(5)
+    assert spool.is_whole()
+    assert spool.lost(0, 5) == [(0, 2), (3, 5)]
+    assert spool.lost(2, 3) == []
+    assert spool.lost(1, 4) == [(1, 2), (3, 4)]
+    assert read(spool, 2, 3) == RECORDS[2]
+
+
+def test_lost_records_that_are_restored_are_where_they_were(folder):
+    spool = Spool(folder, segment_bytes=8)
+    append(spool, RECORDS[:3])
+    append(spool, RECORDS[3:])
+    spool.sync()
+    spool.commit()
+    (folder / f"{0:020}.index").unlink()
+    spool.cut(5)
+    assert spool.lost(0, 5) == [(0, 4)]
+    with spool.restoring(0) as part:
+        append(part, RECORDS[:4])
+    assert read(spool, 0, 5) == b"".join(RECORDS)
+    again = Spool(folder, segment_bytes=8)
+    again.cut(5)
+    assert read(again, 0, 5) == b"".join(RECORDS)
+    assert append(again, [b"six\n"]) == (5, 6)
+    assert not (folder / "restored").exists()
+
+
+def test_a_restoring_that_fails_leaves_what_was_there(folder):
+    append(spool := Spool(folder, segment_bytes=8), RECORDS)
+    spool.sync()
+    spool.commit()
+
+    def half_restored():
+        with spool.restoring(0) as part:
+            append(part, [b"other\n"])
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        half_restored()
+    assert read(spool, 0, 5) == b"".join(RECORDS)
+    assert not (folder / "restored").exists()
+
+
+def test_files_that_are_put_back_are_found_by_the_next_cut(folder):
+    append(spool := Spool(folder), RECORDS)
+    spool.sync()
+    away = folder.with_name("away")
+    folder.rename(away)
+    spool.cut(5)
+    append(spool, [b"six\n"])
+    spool.sync()
+    spool.commit()
+    for path in away.iterdir():
+        path.rename(folder / path.name)
+    spool.cut(6)
+    assert read(spool, 0, 6) == b"".join(RECORDS) + b"six\n"
+
+
+@pytest.mark.parametrize("suffix", [".data", ".index"])
+def test_foreign_bytes_are_no_records(folder, suffix):
+    append(spool := Spool(folder), RECORDS)
+    spool.sync()
+    (path,) = folder.glob(f"*{suffix}")
+    path.write_bytes(b"\0" * path.stat().st_size)
+    with pytest.raises(StorageError, match="lost or cut") as caught:
+        read(spool, 0, 5)
+    assert (caught.value.code, str(path.parent) in str(caught.value)) == ("lost", True)
+
+
 def test_a_full_disk_is_told_and_cut_off(folder):
     append(spool := Spool(folder), RECORDS)
     spool.sync()

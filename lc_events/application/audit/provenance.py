@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lc_events.domain import events as e
@@ -10,7 +10,7 @@ from lc_events.domain.events import Event
 from lc_events.errors import NotFoundError
 from lc_events.messages.json import Json, JsonObject
 
-__all__ = ["Provenance", "Records", "SampleFile", "provenance"]
+__all__ = ["Arrival", "Provenance", "Records", "SampleFile", "arrivals", "provenance"]
 
 
 class Records(NamedTuple):
@@ -25,7 +25,7 @@ class Records(NamedTuple):
     """The event by which they arrived."""
 
 
-class _Arrival(NamedTuple):
+class Arrival(NamedTuple):
     """A batch, and where it lies in the dataset's spool."""
 
     spooled: tuple[int, int]
@@ -88,9 +88,9 @@ def provenance(events: Sequence[Event], round_: int, generation: int | None = No
 
     Raises NotFoundError if no such round was decided.
     """
-    arrivals = _arrivals(events)
+    arrived = arrivals(events)
     for number, life in reversed(list(_lives(events))):
-        if generation in (None, number) and (found := _of_life(number, life, round_, arrivals)) is not None:
+        if generation in (None, number) and (found := _of_life(number, life, round_, arrived)) is not None:
             return found._replace(replaced=_replaced(found, events))
     of = f" of generation {generation}" if generation is not None else ""
     rounds = sorted({event.round for event in events if isinstance(event, e.TrainingTriggered)})
@@ -111,7 +111,7 @@ def _lives(events: Sequence[Event]) -> Iterator[tuple[int, list[Event]]]:
     yield number, life
 
 
-def _of_life(number: int, life: Sequence[Event], round_: int, arrivals: Sequence[_Arrival]) -> Provenance | None:
+def _of_life(number: int, life: Sequence[Event], round_: int, arrived: Sequence[Arrival]) -> Provenance | None:
     train: SampleFile | None = None
     eval_: SampleFile | None = None
     model: JsonObject | None = None
@@ -119,11 +119,11 @@ def _of_life(number: int, life: Sequence[Event], round_: int, arrivals: Sequence
     for event in life:
         match event:
             case e.TrainingTriggered(round=found) if found == round_:
-                train = _begun(event, arrivals)
+                train = _begun(event, arrived)
             case e.TrainDataWritten(round=found) if found == round_ and train is not None:
                 train = train._replace(files=event.files, written=event.originator_version)
             case e.EvaluationTriggered(round=found) if found == round_:
-                eval_ = _begun(event, arrivals)
+                eval_ = _begun(event, arrived)
             case e.EvalDataWritten(round=found) if found == round_ and eval_ is not None:
                 eval_ = eval_._replace(files=event.files, written=event.originator_version)
             case e.ModelDeployed(round=found) if found == round_:
@@ -153,23 +153,23 @@ def _replaced(found: Provenance, events: Sequence[Event]) -> dict[str, int]:
     return replaced
 
 
-def _begun(event: e.TrainingTriggered | e.EvaluationTriggered, arrivals: Sequence[_Arrival]) -> SampleFile:
-    records = [found for first, last in event.spooled for found in _found(event.dataset, first, last, arrivals)]
+def _begun(event: e.TrainingTriggered | e.EvaluationTriggered, arrived: Sequence[Arrival]) -> SampleFile:
+    records = [found for first, last in event.spooled for found in _found(event.dataset, first, last, arrived)]
     return SampleFile(event.originator_version, event.time, event.samples, records)
 
 
-def _found(dataset: str, first: int, last: int, arrivals: Sequence[_Arrival]) -> Iterator[Records]:
+def _found(dataset: str, first: int, last: int, arrived: Sequence[Arrival]) -> Iterator[Records]:
     """Where spool positions `[first, last)` of a dataset came from; one arrival may hold a part of them."""
-    for arrival in arrivals:
+    for arrival in arrived:
         begin, end = max(first, arrival.spooled[0]), min(last, arrival.spooled[1])
         if arrival.records.dataset == dataset and begin < end:
             row = arrival.records.rows[0] - arrival.spooled[0]
             yield arrival.records._replace(rows=(begin + row, end + row))
 
 
-def _arrivals(events: Sequence[Event]) -> list[_Arrival]:
+def arrivals(events: Iterable[Event]) -> list[Arrival]:
     """All batches of samples; a field that an event does not store is that of the batch before, in the same life."""
-    arrivals, dataset, url = [], "", ""
+    found, dataset, url = [], "", ""
     for event in events:
         if isinstance(event, e.GlobalManagerMessageReceived) and event.generation is not None:
             dataset = url = ""
@@ -179,8 +179,8 @@ def _arrivals(events: Sequence[Event]) -> list[_Arrival]:
             if event.spooled is not None:
                 rows, span = (event.rows[0], event.rows[1]), (event.bytes[0], event.bytes[1])
                 records = Records(dataset, url, event.epoch, rows, span, event.originator_version)
-                arrivals.append(_Arrival((event.spooled[0], event.spooled[1]), records))
-    return arrivals
+                found.append(Arrival((event.spooled[0], event.spooled[1]), records))
+    return found
 
 
 def _model(event: e.ModelDeployed) -> JsonObject:

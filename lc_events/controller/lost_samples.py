@@ -1,0 +1,145 @@
+"""Samples that a spool lost: read again from the dataset's file, as long as that holds what was counted of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from lc_events.application.audit.provenance import arrivals
+from lc_events.application.journal import Journal
+from lc_events.controller.world import World
+from lc_events.datasets.follower import Follower
+from lc_events.datasets.mark import Batch, Mark
+from lc_events.datasets.source import UnreadableError
+from lc_events.datasets.spool import Spool
+from lc_events.domain import events as e
+from lc_events.domain.dataset import DatasetState
+from lc_events.errors import StorageError
+from lc_events.runtime.clock import Clock
+
+__all__ = ["LostSamples"]
+
+_log = logging.getLogger("lc_events.datasets")
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+_ARRIVING = (e.GlobalManagerMessageReceived.__name__, e.SamplesArrived.__name__)
+_WHAT_TO_DO = (
+    "put the files back from a copy, or delete the job and insert it again, to begin anew with what the dataset holds"
+)
+
+Range = tuple[int, int]
+
+
+class _Loss(NamedTuple):
+    """Why samples cannot be had again, how often that was tried, and when it is to be tried next."""
+
+    why: str
+    attempts: int
+    again_at: float
+
+
+class LostSamples:
+    """What the spools of datasets lack of the samples that jobs need; tried again after 1 s, 2 s … 60 s.
+
+    Where a sample stood in the file is what the events say with which jobs took it. One call for a dataset at a time.
+    """
+
+    def __init__(self, journal: Journal, world: World, clock: Clock) -> None:
+        self._journal = journal
+        self._world = world
+        self._clock = clock
+        self._losses: dict[str, _Loss] = {}
+
+    def restore(self, stream: str, spool: Spool, follower: Follower, needed: Sequence[Range]) -> float | None:
+        """Restore what is lost of the samples `needed`; the seconds after which to call again, None for nothing to do.
+
+        Raises `StorageError` of the spool.
+        """
+        if not spool.is_whole():
+            follower.settle()
+        loss = self._losses.get(stream)
+        if not _lost(spool, needed):
+            self._ended(stream)
+        elif loss is None or self._clock.monotonic() >= loss.again_at:
+            return self._attempt(stream, spool, follower, needed)
+        return None
+
+    def words(self, stream: str) -> str:
+        """What is known of lost samples of a dataset, and what to do."""
+        loss = self._losses.get(stream)
+        return "they are looked for in the dataset's file" if loss is None else f"{loss.why}: {_WHAT_TO_DO}"
+
+    def _attempt(self, stream: str, spool: Spool, follower: Follower, needed: Sequence[Range]) -> float | None:
+        follower.settle()  # somebody may have put the files back
+        lost = _lost(spool, needed)
+        why = self._read_again(stream, follower, lost)
+        if not (still := _lost(spool, needed)):
+            self._ended(stream, read_again=_count(lost))
+            return None
+        before = self._losses.get(stream)
+        attempts = 0 if before is None else before.attempts
+        pause = min(_FIRST_PAUSE * 2.0 ** min(attempts, 10), _LONGEST_PAUSE)
+        self._losses[stream] = _Loss(why, attempts + 1, self._clock.monotonic() + pause)
+        if before is None or before.why != why:
+            _log.warning(
+                "%s: the spool lost %d samples that jobs need, and %s: %s", stream, _count(still), why, _WHAT_TO_DO
+            )
+        return pause
+
+    def _read_again(self, stream: str, follower: Follower, lost: Iterable[Range]) -> str:
+        """Put back what the file gives; why it may not have given all."""
+        replaced = "the dataset's file no longer holds them"
+        dataset = self._world.dataset(stream)
+        if dataset is None or dataset.mark is None or Mark.from_json(dataset.mark) != follower.mark:
+            return replaced
+        try:
+            if batches := [batch for batch in self._batches(dataset) if _overlaps(batch, lost)]:
+                follower.restore(batches)
+        except UnreadableError as error:
+            return str(error)
+        except StorageError as error:
+            if error.code != "changed":
+                raise
+        return replaced
+
+    def _batches(self, dataset: DatasetState) -> Iterable[Batch]:
+        """What live jobs took of the dataset's present file, each batch once."""
+        found: dict[Range, Batch] = {}
+        for job in self._world.jobs():
+            if not job.is_live or job.namespace != dataset.namespace:
+                continue
+            rows = [row for row in self._journal.rows.rows(stream=job.stream) if row.name in _ARRIVING]
+            for spooled, records in arrivals(map(self._journal.decode, rows)):
+                if (records.dataset, records.epoch) == (dataset.name, dataset.epoch):
+                    found[spooled] = Batch(records.rows, records.bytes, spooled, None)
+        return found.values()
+
+    def _ended(self, stream: str, *, read_again: int = 0) -> None:
+        if read_again:
+            _log.warning("%s: %d samples that the spool had lost were read again from its file", stream, read_again)
+        elif stream in self._losses:
+            _log.warning("%s: the spool has all samples again", stream)
+        self._losses.pop(stream, None)
+
+
+def _lost(spool: Spool, needed: Sequence[Range]) -> list[Range]:
+    """The parts of the needed ranges that the spool does not have, each sample once."""
+    if not needed:
+        return []
+    gaps = spool.lost(min(first for first, _ in needed), spool.committed)
+    found: list[Range] = []
+    for first, last in sorted((max(a, c), min(b, d)) for a, b in needed for c, d in gaps):
+        begin = max(first, found[-1][1]) if found else first
+        if begin < last:
+            found.append((begin, last))
+    return found
+
+
+def _overlaps(batch: Batch, ranges: Iterable[Range]) -> bool:
+    begin, end = batch.spooled or (0, 0)
+    return any(begin < last and first < end for first, last in ranges)
+
+
+def _count(ranges: Iterable[Range]) -> int:
+    return sum(last - first for first, last in ranges)

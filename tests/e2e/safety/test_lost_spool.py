@@ -1,0 +1,122 @@
+"""Spool files that somebody deletes or cuts: read again from the dataset's file, else said in words; others go on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.invariants import assert_invariants
+from support.local_controller import ControllerProcess
+from support.played_gm import PlayedGm, train_ready
+from support.sedna import condition
+from support.waiting import eventually
+
+SAMPLES = "".join(f"s{number}\n" for number in range(10))
+
+
+@pytest.fixture
+def lc(shared_mosquitto, topic_root: str, tmp_path: Path) -> Iterator[ControllerProcess]:
+    with ControllerProcess(
+        tmp_path, port=shared_mosquitto.port, topic_root=topic_root, dataset_seconds=0.5
+    ) as controller:
+        yield controller
+        assert_invariants(controller)
+
+
+@pytest.fixture
+def gm(lc: ControllerProcess) -> PlayedGm:
+    """GM, whose job has all samples pending and may not train yet; 10 train, 0 evaluate."""
+    player = PlayedGm(lc)
+    lc.write("/data/ds.txt", SAMPLES)
+    player.dataset()
+    player.job(train_prob=1.0, trigger=more_than(10))
+    player.expect({"numberOfSamples": 10})
+    eventually(lambda: (job := lc.job()) and job["samples"]["train_pending"] == 10)
+    return player
+
+
+def more_than(threshold: int) -> dict:
+    return {"condition": {"operator": ">", "threshold": threshold, "metric": "num_of_samples"}}
+
+
+def spool_of(lc: ControllerProcess) -> Path:
+    return lc.state_dir / "spool/default/ds"
+
+
+def delete_files(spool: Path) -> None:
+    for path in spool.iterdir():
+        path.unlink()
+
+
+def cut_data(spool: Path) -> None:
+    for path in spool.glob("*.data"):
+        os.truncate(path, 10)
+
+
+def cut_index(spool: Path) -> None:
+    for path in spool.glob("*.index"):
+        os.truncate(path, 20)
+
+
+LOSSES = {"folder": shutil.rmtree, "files": delete_files, "data": cut_data, "index": cut_index}
+
+
+@pytest.mark.parametrize("when", ["running", "stopped"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_lost_samples_are_read_again_from_the_file_that_still_holds_them(lc, gm, loss, when):
+    if when == "stopped":
+        lc.stop()
+    LOSSES[loss](spool_of(lc))
+    if when == "stopped":
+        lc.start()
+    lc.append("/data/ds.txt", "s10\n")
+    gm.expect({"numberOfSamples": 11}, train_ready(1))
+    assert lc.file("/output/job1/data/train/1/data.txt").read_text() == SAMPLES + "s10\n"
+    assert "that the spool had lost were read again" in lc.log
+
+
+def test_samples_that_no_file_holds_any_more_are_named_and_tried_again_and_others_go_on(lc, gm):
+    spool, copy = spool_of(lc), spool_of(lc).with_name("copy")
+    shutil.copytree(spool, copy)
+    gm.job(train_prob=1.0, trigger=more_than(100))
+    lc.write("/data/ds.txt", "other\n")
+    gm.expect({"numberOfSamples": 0}, {"numberOfSamples": 1})
+    shutil.rmtree(spool)
+    gm.job("job2", train_prob=1.0, trigger=more_than(0))
+    gm.expect(train_ready(1, "job2"))
+    assert lc.file("/output/job2/data/train/1/data.txt").read_text() == "other\n"
+
+    gm.job(train_prob=1.0, trigger=more_than(5))
+    failed = eventually(lambda: (found := failures(lc)) and "no longer holds them" in found[-1]["error"] and found)
+    assert (failed[-1]["code"], failed[-1]["stage"]) == ("lost", "Train")
+    assert str(spool) in failed[-1]["error"]
+    assert "put the files back from a copy, or delete the job" in failed[-1]["error"]
+    lc.append("/data/ds.txt", "more\n")
+    gm.expect({"numberOfSamples": 2})
+    eventually(lambda: (job := lc.job("job2")) and job["samples"]["seen"] == 2)
+    assert len(failures(lc)) <= 2
+    assert len([line for line in lc.log.splitlines() if "the spool lost 10 samples" in line]) == 1
+
+    for path in copy.iterdir():
+        path.rename(spool / path.name)
+    gm.expect(train_ready(1))
+    assert lc.file("/output/job1/data/train/1/data.txt").read_text() == SAMPLES + "other\n"
+
+
+def test_a_stage_that_is_under_way_goes_on_with_the_samples_that_were_read_again(lc, gm):
+    lc.stop()
+    shutil.rmtree(spool_of(lc))
+    lc.start()
+    gm.job(train_prob=1.0, trigger=more_than(0))
+    gm.expect(train_ready(1))
+    gm.move(condition("Train", "Ready", "2024-01-01T00:00:10Z"))
+    assert lc.file("/output/job1/data/train/1/data.txt").read_text() == SAMPLES
+
+
+def failures(lc: ControllerProcess) -> list[dict]:
+    """What was said of job1's effects that fail."""
+    events = lc.tap.of(lc.topic("events/{node}/jobs/default/job1"))
+    return [m.json["data"] for m in events if m.json["type"].endswith(".TriggerFailed.v1")]

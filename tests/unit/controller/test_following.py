@@ -1,0 +1,158 @@
+"""Looks at datasets whose spool is in trouble: said once, tried again with growing pauses, until it works."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.given import given, gm
+from support.sedna import condition, dataset_resource, down
+from support.stores import writing
+from support.waiting import eventually
+
+from lc_events.controller.following import Following
+from lc_events.controller.lanes import LOCAL
+from lc_events.controller.observations import Observed
+from lc_events.controller.world import World
+from lc_events.datasets.source import LocalSource
+from lc_events.domain.dataset import DatasetState, receive_dataset_message
+from lc_events.runtime.clock import SystemClock
+
+PAUSES = [1, 2, 4, 8, 16, 32, 60, 60]
+
+
+class Time(SystemClock):
+    """A clock that stands until a pause is passed over, and the committer that keeps the pauses."""
+
+    def __init__(self) -> None:
+        self.now_is = 0.0
+        self.due: list[tuple[float, Callable[[], None]]] = []
+        self.looks: list[object] = []
+
+    def monotonic(self) -> float:
+        return self.now_is
+
+    def submit(self, work: object) -> None:
+        self.looks.append(work)
+
+    def later(self, seconds: float, callback: Callable[[], None]) -> None:
+        self.due.append((seconds, callback))
+
+    def next_pause(self) -> float:
+        """Wait until something is to be done later, let that time pass, and say how long it was."""
+        eventually(lambda: self.due)
+        seconds, callback = self.due.pop()
+        self.now_is += seconds
+        callback()
+        return seconds
+
+
+class Places:
+    """Where datasets lie."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def path(self, url: str) -> Path:
+        return self._root / url.lstrip("/")
+
+    def source(self, _stream: str, url: str) -> LocalSource:
+        return LocalSource(self.path(url))
+
+    def lane_of_dataset(self, _stream: str, _url: str) -> str:
+        return LOCAL
+
+
+class Scene:
+    """Two datasets of two records each, of which a job learns from the first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.spool = folder / "spool"
+        self.time = Time()
+        self.world = World()
+        job = given(gm(condition("Train", "Waiting", "2024-01-01T00:00:00Z"))).state
+        self.datasets = [self._inserted(name) for name in ("ds", "other")]
+        for state in (job, *self.datasets):
+            self.world.replace({state.stream: state})
+        (folder / "data").mkdir()
+        for name in ("ds", "other"):
+            (folder / f"data/{name}.txt").write_text("a\nb\n")
+        self.journal = writing(folder / "events.db")
+        self.following = Following(
+            self.time,  # type: ignore[arg-type]
+            self.world,
+            self.time,
+            journal=self.journal,
+            folder=self.spool,
+            locations=Places(folder),  # type: ignore[arg-type]
+            period=3600,
+            zone="UTC",
+            watch=lambda _: None,
+            unwatch=lambda _: None,
+        )
+
+    @staticmethod
+    def _inserted(name: str) -> DatasetState:
+        resource = dataset_resource(name=name, url=f"/data/{name}.txt")
+        message = down(resource, kind="dataset", name=name)
+        return receive_dataset_message(DatasetState(f"default/dataset/{name}"), message, "2024-01-01T00:00:00Z")[1]
+
+    def pauses(self, count: int) -> list[float]:
+        return [self.time.next_pause() for _ in range(count)]
+
+
+@pytest.fixture
+def scene(tmp_path):
+    found = Scene(tmp_path)
+    yield found
+    found.following.stop()
+    found.journal.close()
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if "spool" in record.getMessage()]
+
+
+def test_a_look_that_its_spool_hinders_is_said_once_and_made_again_with_growing_pauses(scene, caplog):
+    caplog.set_level(logging.WARNING)
+    place = scene.spool / "default/ds"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(b"in the way")
+    scene.following.consider(scene.datasets[:1])
+    assert scene.pauses(7) == PAUSES[:7]
+    eventually(lambda: scene.time.due)
+    assert len(said(caplog)) == 1
+    place.unlink()
+    assert scene.time.next_pause() == PAUSES[7]
+    eventually(lambda: scene.time.looks)
+    assert isinstance(scene.time.looks[0], Observed)
+    assert said(caplog)[1:] == ["default/dataset/ds: its spool works again"]
+
+
+def test_a_notice_does_not_cut_the_pause_of_a_spool_in_trouble_short(scene, caplog, tmp_path):
+    place = scene.spool / "default/ds"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(b"in the way")
+    scene.following.consider(scene.datasets[:1])
+    eventually(lambda: scene.time.due)
+    place.unlink()
+    for _ in range(3):
+        scene.following.noticed(tmp_path / "data/ds.txt")
+    assert scene.time.looks == []
+    assert scene.time.next_pause() == 1
+    eventually(lambda: scene.time.looks)
+
+
+def test_a_spool_that_cannot_be_opened_keeps_nobody_else_from_beginning(scene, caplog):
+    caplog.set_level(logging.WARNING)
+    place = scene.spool / f"default/ds/{0:020}.index"
+    place.mkdir(parents=True)
+    scene.following.consider(scene.datasets)
+    eventually(lambda: scene.time.looks)
+    assert scene.pauses(7) == PAUSES[:7]
+    assert len(said(caplog)) == 1
+    place.rmdir()
+    assert scene.time.next_pause() == PAUSES[7]
+    eventually(lambda: len(scene.time.looks) == 2)
