@@ -11,8 +11,7 @@ import typer
 
 from lc_events.cli.output import Format, print_json, print_lines, table
 from lc_events.cli.reading import Config, Job, Output, Store, open_archive, setting, zone
-from lc_events.errors import IntegrityError, NotFoundError, StorageError, UsageError
-from lc_events.messages.names import JOB_KIND
+from lc_events.errors import IntegrityError, NotFoundError, StorageError
 
 if TYPE_CHECKING:
     from lc_events.application.audit.provenance import Provenance
@@ -50,14 +49,12 @@ def provenance(
     output: Output = Format.TABLE,
 ) -> None:
     """Say which records, files and model a round consists of, with their hashes."""
+    from lc_events.application.audit.archive import deciding
     from lc_events.application.audit.provenance import provenance as looked_up
 
     with open_archive(store, config) as archive:
         stream = archive.find(job)
-        if archive.node == "gm" or stream.split("/")[1] != JOB_KIND:
-            raise UsageError(
-                f"{stream} trains nothing here: provenance is asked of a job in a local controller's store"
-            )
+        deciding(archive.kind.fresh(stream), "provenance")
         found = looked_up(list(archive.journal.stream(stream)), round_, generation)
     checked = _check(found, _storages(root, config)) if check else None
     if output is Format.TABLE:

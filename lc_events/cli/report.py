@@ -51,28 +51,32 @@ def report(
 
 
 def _of_store(job: str, store: str | None, config: Path | None) -> tuple[Story, Checked, str]:
+    from lc_events.application.audit.archive import deciding
     from lc_events.application.audit.verify import check_in
     from lc_events.report.story import read_story
 
     with open_archive(store, config) as archive:
         stream = archive.find(job)
+        deciding(archive.kind.fresh(stream), "report")
         story = read_story(stream, archive.rows(stream), archive.journal.decode)
         return story, check_in(archive, stream, ()), archive.node
 
 
 def _of_export(job: str, file: Path) -> tuple[Story, Checked, str]:
+    from lc_events.application.audit.archive import deciding
     from lc_events.application.audit.names import job_stream
     from lc_events.application.audit.verify import check_export
     from lc_events.application.mapper import EventMapper
     from lc_events.cli.exports import read_export_file, store_kind
-    from lc_events.domain.events import LC_EVENTS, Registry
     from lc_events.report.story import read_story
 
     stream = job_stream(job)
     wanted = [each for each in read_export_file(file) if each.row.stream == stream]
     if not wanted:
         raise NotFoundError(f"there is no {stream} in {file}")
-    mapper = EventMapper(Registry(LC_EVENTS))
+    kind = store_kind(wanted)
+    deciding(kind.fresh(stream), "report")
+    mapper = EventMapper(kind.registry)
     rows = [each.row for each in wanted]
     story = read_story(stream, rows, lambda row: mapper.decode(row.stream, row.version, row.name, row.state))
-    return story, check_export(wanted, kind=store_kind(wanted), heads={})[0], wanted[0].node
+    return story, check_export(wanted, kind=kind, heads={})[0], wanted[0].node

@@ -11,7 +11,6 @@ import typer
 from lc_events.cli.output import Format, print_json, print_lines, table
 from lc_events.cli.reading import Config, Job, Output, Store, open_archive, read_moment, zone
 from lc_events.errors import UsageError
-from lc_events.messages.names import JOB_KIND
 from lc_events.printable import printable
 
 if TYPE_CHECKING:
@@ -68,6 +67,7 @@ def what_if(
     output: Output = Format.TABLE,
 ) -> None:
     """Say which rounds there would have been under another rule; nothing is written."""
+    from lc_events.application.audit.archive import deciding
     from lc_events.application.audit.other_rule import OtherRule
     from lc_events.application.audit.what_if import what_if as decided
 
@@ -77,8 +77,7 @@ def what_if(
     told = dict(map(_stage_time, stage or ()))
     with open_archive(store, config) as archive:
         stream = archive.find(job)
-        if archive.node == "gm" or stream.split("/")[1] != JOB_KIND:
-            raise UsageError(f"{stream} decides nothing here: what-if is asked of a job in a local controller's store")
+        deciding(archive.kind.fresh(stream), "what-if")
         outcome = decided(stream, list(archive.journal.stream(stream)), rule, told=told)
     if output is Format.TABLE:
         print_lines(_side_by_side(outcome))

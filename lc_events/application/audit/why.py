@@ -6,15 +6,14 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from lc_events.application.audit import wording
-from lc_events.application.audit.archive import Archive
+from lc_events.application.audit.archive import Archive, deciding
 from lc_events.application.audit.recall import Recall, Standing
 from lc_events.application.audit.travel import version_at
 from lc_events.application.audit.why_training import not_trained
 from lc_events.application.snapshot_json import State
 from lc_events.domain import events as e
-from lc_events.domain.job import Failure, Intent, JobState
+from lc_events.domain.job import Failure, Intent
 from lc_events.domain.views import verdict_detail
-from lc_events.errors import UsageError
 from lc_events.messages.json import Json, JsonObject
 
 __all__ = ["Why", "why"]
@@ -44,10 +43,7 @@ def why(archive: Archive[State], stream: str, *, now: str, time: str | None = No
     UsageError for a stream that decides nothing.
     """
     version = archive.journal.head(stream).version if time is None else version_at(archive, stream, time).version
-    state = archive.state(stream, version)
-    if not isinstance(state, JobState):
-        raise UsageError(f"{stream} decides nothing: `why` is asked of a job, in a local controller's store")
-    recall = Recall(archive, state, time or now)
+    recall = Recall(archive, deciding(archive.state(stream, version), "why"), time or now)
     standing = _standing(recall)
     failed = _failed_worker(recall)
     if failed is not None:

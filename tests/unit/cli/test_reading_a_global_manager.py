@@ -48,13 +48,29 @@ def test_it_can_be_verified_but_its_decisions_are_not_taken_again(store, lc_even
     assert json.loads(result.out)["notes"] == ["decisions of a global manager are not derived again"]
 
 
-@pytest.mark.parametrize("args", [("why",), ("what-if", "--threshold", 1), ("provenance", "--round", 1)])
-def test_what_only_a_local_controller_knows_is_2(store, lc_events, args):
+ONLY_OF_A_LOCAL_CONTROLLER = [
+    ("why",),
+    ("what-if", "--threshold", 1),
+    ("provenance", "--round", 1),
+    ("report", "--output", "/dev/null"),
+]
+
+
+@pytest.mark.parametrize("args", ONLY_OF_A_LOCAL_CONTROLLER)
+@pytest.mark.parametrize("stream", ["digits", "default/dataset/digits"])
+def test_what_only_a_local_controller_knows_is_2(store, lc_events, stream, args):
     command, *rest = args
-    result = lc_events(command, "digits", *rest)
+    result = lc_events(command, stream, *rest)
 
     assert result.code == 2
-    assert "local controller's store" in result.err
+    assert f"{command} is of a job in a local controller's store" in result.err
+
+
+def test_an_export_of_its_store_is_no_report_either(lc_events):
+    result = lc_events("report", "digits", "--file", FOLDER / "digits-gm.jsonl", "--output", "/dev/null")
+
+    assert result.code == 2
+    assert "report is of a job in a local controller's store" in result.err
 
 
 def test_a_history_of_a_global_manager_is_not_taken_into_the_store_of_a_controller(tmp_path, lc_events):

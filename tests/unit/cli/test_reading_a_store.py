@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 from support.given import STREAM, deleted
+from support.histories import FOLDER
 from support.rounds import Rounds, two_rounds
 from support.stores import stored
 from support.tampering import Tampered
@@ -324,3 +325,17 @@ def test_a_broken_history_still_shows_what_can_be_read(store, lc_events):
     result = lc_events("show", "job1")
     assert result.code == 5
     assert "version 4" in result.err
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("why",), ("what-if", "--threshold", 1), ("provenance", "--round", 1), ("report", "--output", "/dev/null")],
+)
+def test_of_a_dataset_there_is_nothing_to_explain(tmp_path, lc_events, args):
+    assert lc_events("import", FOLDER / "digits.jsonl", "--store", tmp_path).code == 0
+    command, *rest = args
+
+    result = lc_events(command, "default/dataset/digits", *rest, "--store", tmp_path)
+
+    assert result.code == 2
+    assert f"{command} is of a job in a local controller's store" in result.err
