@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from importlib.resources import files
 
+from lc_events.application.audit.provenance import Records
 from lc_events.application.audit.verify import Checked
+from lc_events.domain.job import Failure
 from lc_events.domain.views import verdict_detail
 from lc_events.messages.json import JsonObject
 from lc_events.report.charts import samples_chart, timeline
@@ -51,7 +53,8 @@ def _section(title: str, *content: str) -> str:
 def _summary(story: Story, checked: Checked, show: Show) -> str:
     state = story.state
     verdict = "none yet" if state.verdict is None else f"{state.verdict.reason}: {verdict_detail(state.verdict)}"
-    stands = "deleted" if state.deleted else f"{state.stage}/{state.type}, round {state.round}"
+    stage = "no stage yet" if state.stage is None else f"{state.stage}/{state.type}"
+    stands = "deleted" if state.deleted else f"{stage}, round {state.round}"
     chain = (
         f"sound up to version {checked.version}, head {checked.hash[:12]}"
         if checked.fault is None
@@ -67,11 +70,17 @@ def _summary(story: Story, checked: Checked, show: Show) -> str:
         ("ticks", f"{state.ticks}"),
         ("chain", chain),
     ]
+    if state.intent is not None and state.failure is not None:
+        facts.append(("fails, and is tried again", _failing(state.intent.stage, state.failure, show)))
     rows = "".join(
         element("dt", text(name)) + element("dd", text(value), class_="broken" if value.startswith("BROKEN") else None)
         for name, value in facts
     )
     return element("dl", rows)
+
+
+def _failing(stage: str, failure: Failure, show: Show) -> str:
+    return f"{stage}, since {show(datetime.fromisoformat(failure.since))}: {failure.error}"
 
 
 def _rounds(rounds: Sequence[Round], show: Show) -> str:
@@ -108,11 +117,16 @@ def _records(file: JsonObject | None) -> str:
 
 def _provenance(rounds: Sequence[Round]) -> str:
     """Which data made which model: record numbers of the dataset's file from 0, hashes, files."""
-    titles = ["round", "records (file:first-last)", "train file", "eval file", "deployed model"]
+    titles = ["round", "records (dataset file:first-last)", "train file", "eval file", "deployed model"]
     rows = [
-        [f"{each.number}", ", ".join(each.records), *map(_file, (each.train, each.eval, each.model))] for each in rounds
+        [f"{each.number}", ", ".join(map(_range, each.records)), *map(_file, (each.train, each.eval, each.model))]
+        for each in rounds
     ]
     return _table(titles, rows) if rows else element("p", "Nothing was written yet.")
+
+
+def _range(records: Records) -> str:
+    return f"{records.dataset} {records.epoch}:{records.rows[0]}-{records.rows[1] - 1}"
 
 
 def _file(file: JsonObject | None) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lc_events.application.audit.narration import narrate
+from lc_events.application.audit.provenance import Records, arrivals, records_of
 from lc_events.application.recorder import StoredRow
 from lc_events.domain import events as e
 from lc_events.domain.events import Event
@@ -53,14 +54,14 @@ class Mark:
 
 @dataclass(slots=True)
 class Round:
-    """What became of a round; ranges are records of the dataset's file, as `epoch:first-last`."""
+    """What became of a round; `failed` says why it will not come to its end, unless it is tried anew."""
 
     number: int
     generation: int
     version: int
     time: datetime
     samples: int
-    records: Sequence[str] = ()
+    records: Sequence[Records] = ()
     train: JsonObject | None = None
     eval: JsonObject | None = None
     model: JsonObject | None = None
@@ -98,7 +99,8 @@ class _Reader:
         self._story = story
         self._stood: tuple[str, str, int] | None = None
         self._since: datetime | None = None
-        self._records: list[tuple[int, int, int, int]] = []
+        self._arriving: list[Event] = []
+        self._triggered: list[tuple[Round, e.TrainingTriggered]] = []
 
     def take(self, event: Event) -> None:
         story = self._story
@@ -115,6 +117,9 @@ class _Reader:
             story.lines.append((event.originator_version, time, type(event).__name__, narrate(event, after)))
 
     def finish(self) -> None:
+        arrived = arrivals(self._arriving)
+        for began, triggered in self._triggered:
+            began.records = records_of(triggered, arrived)
         if self._stood is not None and self._since is not None and self._story.last is not None:
             stage, type_, round_ = self._stood
             self._story.stays.append(Stay(stage, type_, self._since, self._story.last, round_))
@@ -144,37 +149,38 @@ class _Reader:
         self._story.marks.append(Mark(time, verdict.stage, fired, verdict.samples, words))
 
     def _note_round(self, event: Event, state: JobState, time: datetime) -> None:
-        rounds = self._story.rounds
-        match event:
-            case e.SamplesArrived() if event.spooled is not None:
-                self._records.append((event.spooled[0], event.spooled[1], event.rows[0], event.epoch))
-            case e.TrainingTriggered():
-                records = _records_of(event.spooled, self._records)
-                version = event.originator_version
-                rounds.append(Round(event.round, state.generation, version, time, event.samples, records))
-            case e.TrainDataWritten() if rounds and event.files:
-                rounds[-1].train = event.files[0]
-            case e.EvalDataWritten() if rounds and event.files:
-                rounds[-1].eval = event.files[0]
-            case e.ModelDeployed() if rounds:
-                rounds[-1].model = {"url": event.url, "sha256": event.sha256, "size": event.size}
-            case e.TriggerFailed() if rounds:
-                rounds[-1].failed = event.error
-            case e.WorkerResultReceived() if rounds and event.status == "completed":
-                rounds[-1].metrics.setdefault(event.kind, {}).update(_numbers(event.results))
-            case e.WorkerResultReceived() if rounds and event.status == "failed":
-                rounds[-1].failed = f"{event.kind} worker {event.worker} failed"
+        if isinstance(event, (e.GlobalManagerMessageReceived, e.SamplesArrived)):
+            self._arriving.append(event)
+        elif isinstance(event, e.TrainingTriggered):
+            began = Round(event.round, state.generation, event.originator_version, time, event.samples)
+            self._story.rounds.append(began)
+            self._triggered.append((began, event))
+        elif (round_ := self._present(state)) is not None:
+            _note_progress(round_, event)
+
+    def _present(self, state: JobState) -> Round | None:
+        """The round that the job is at, if it was decided here: an adopted one was another's decision."""
+        newest = self._story.rounds[-1:]
+        return next((r for r in newest if (r.generation, r.number) == (state.generation, state.round)), None)
 
 
-def _records_of(spooled: Sequence[Sequence[int]], arrived: Sequence[tuple[int, int, int, int]]) -> list[str]:
-    """Spool ranges as records of the dataset's file: where an arrival's first sample stood tells where each stood."""
-    found = []
-    for first, last in spooled:
-        for start, end, row, epoch in arrived:
-            low, high = max(first, start), min(last, end)
-            if low < high:
-                found.append(f"{epoch}:{row + low - start}-{row + high - start - 1}")
-    return found
+def _note_progress(round_: Round, event: Event) -> None:
+    """What is written or reported shows that the round went on, whatever failed before."""
+    match event:
+        case e.TrainDataWritten() if event.files:
+            round_.train, round_.failed = event.files[0], None
+        case e.EvalDataWritten() if event.files:
+            round_.eval, round_.failed = event.files[0], None
+        case e.ModelDeployed():
+            round_.model = {"url": event.url, "sha256": event.sha256, "size": event.size}
+            round_.failed = None
+        case e.TriggerFailed() if event.final:
+            round_.failed = event.error
+        case e.WorkerResultReceived() if event.status.lower() == "completed":
+            round_.metrics.setdefault(event.kind, {}).update(_numbers(event.results))
+            round_.failed = None
+        case e.WorkerResultReceived() if event.status.lower() == "failed":
+            round_.failed = f"{event.kind} worker {event.worker} failed"
 
 
 def _numbers(results: Sequence[Json] | None) -> Numbers:

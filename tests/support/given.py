@@ -112,20 +112,22 @@ def arrive(
     url: str = "/data/ds.txt",
     at: d.Facts | None = None,
 ) -> Command:
-    """`count` new records, which lie in the spool behind all that this history has counted."""
+    """`count` new records, which lie in their dataset's spool behind all that this history has counted of it."""
 
     def command(state: JobState) -> tuple[list[e.Event], JobState]:
         rows = state.place.rows if state.place is not None and state.place.epoch == epoch else 0
         span = (rows, rows + count)
+        name = dataset or state.dataset_name or "ds"
+        spooled = state.spool_ends.get(name, 0)
         batch = d.Samples(
-            dataset=dataset or state.dataset_name or "ds",
+            dataset=name,
             url=url,
             format="txt" if header is None else "csv",
             header=header,
             epoch=epoch,
             rows=span,
             bytes=(span[0] * 10, span[1] * 10),
-            spooled=(state.seen, state.seen + count) if count else None,
+            spooled=(spooled, spooled + count) if count else None,
         )
         return d.add_samples(state, batch, at or facts())
 

@@ -70,8 +70,18 @@ class Rounds:
         worker = read_worker(orjson.dumps({**message, "results": results}), worker=name)
         return self.then(lambda state: d.receive_worker_result(state, worker, now))
 
+    def changed(self, **job: Any) -> Rounds:
+        """GM sends the job with other fields, at the stage where it is."""
+        self._job |= job
+        return self.told()
+
     def trained(self, minutes: float = 1) -> Rounds:
         """What was decided gets done, and the round goes on until training waits again."""
+        self.evaluated(minutes).wait().then(copied(self.time))
+        return self.told("Deploy/Ready", "Deploy/Completed", "Train/Waiting")
+
+    def evaluated(self, minutes: float = 1) -> Rounds:
+        """What was decided gets done, and the round goes on until its model is to be deployed."""
         self._round += 1
         model = f"/output/job1/train/{self._round}/model.pkl"
         result = {"format": "pkl", "url": model, "metrics": {"accuracy": 0.5}}
@@ -79,9 +89,7 @@ class Rounds:
         self.told("Train/Ready", "Train/Starting").worker("train", "running").told("Train/Running").wait(minutes)
         self.worker("train", "completed", result).told("Train/Completed", "Eval/Waiting", urls=(model,))
         self.wait().then(written(self.time)).told("Eval/Ready", "Eval/Starting", "Eval/Running").wait(minutes)
-        self.worker("eval", "completed", result).told("Eval/Completed", "Deploy/Waiting", urls=(model,))
-        self.wait().then(copied(self.time))
-        return self.told("Deploy/Ready", "Deploy/Completed", "Train/Waiting")
+        return self.worker("eval", "completed", result).told("Eval/Completed", "Deploy/Waiting", urls=(model,))
 
     def history(self) -> History:
         return given(*self.commands)

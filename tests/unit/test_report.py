@@ -4,8 +4,8 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
-from support.given import STREAM
-from support.rounds import two_rounds
+from support.given import STREAM, deleted, failed, written
+from support.rounds import Rounds, two_rounds
 from support.stores import stored
 
 from lc_events.application.audit.archive import Archive
@@ -49,7 +49,22 @@ def archive(tmp_path):
         results=[{"url": HOSTILE, "metrics": {HOSTILE: [0.25]}}],
         owner_info={"error": HOSTILE},
     )
-    path = stored(tmp_path / "events.db", [*events, hostile])
+    return archived(tmp_path, [*events, hostile])
+
+
+@pytest.fixture
+def told(tmp_path):
+    """The story of a history, and the page that shows it."""
+
+    def tell(rounds):
+        archive = archived(tmp_path / f"{len(rounds.commands)}", rounds.history().events)
+        return story_of(archive), page_of(archive)
+
+    return tell
+
+
+def archived(folder, events):
+    path = stored(folder / "events.db", events)
     return Archive(open_journal(path, CONTROLLER.registry), CONTROLLER, "edge1")
 
 
@@ -97,13 +112,74 @@ def test_the_records_of_a_round_are_the_train_records_that_arrived_before_it(arc
     for row in archive.rows(STREAM):
         event = archive.journal.decode(row)
         if isinstance(event, e.SamplesArrived) and event.train:
-            arrived.append(f"{event.epoch}:{event.rows[0]}-{event.rows[0] + event.train - 1}")
+            arrived.append((event.epoch, (event.rows[0], event.rows[0] + event.train)))
         elif isinstance(event, e.TrainingTriggered):
             expected.append(arrived)
             arrived = []
-    assert [each.records for each in story_of(archive).rounds] == expected
+    found = [[(records.epoch, records.rows) for records in each.records] for each in story_of(archive).rounds]
+    assert found == expected
 
 
 def test_each_stay_begins_where_the_one_before_ended(archive):
     stays = story_of(archive).stays
     assert all(before.end == after.start for before, after in pairwise(stays))
+
+
+def moved():
+    """A job that learned from dataset a, and then from b, whose spool begins at 0 as that of a did."""
+    return Rounds(dataset="a").arrive(10).trained().changed(dataset="b").arrive(10).trained()
+
+
+def test_what_a_job_learned_from_another_dataset_is_not_what_it_learns_from_now(told):
+    story, document = told(moved())
+    assert [{records.dataset for records in each.records} for each in story.rounds] == [{"a"}, {"b"}]
+    assert [sum(r.rows[1] - r.rows[0] for r in each.records) for each in story.rounds] == [8, 8]
+    assert "<td>a 1:0-7</td>" in document
+    assert "<td>b 1:0-7</td>" in document
+
+
+def full_disk(rounds):
+    return rounds.wait().then(failed("full", "no space left", now=rounds.time))
+
+
+def test_a_round_whose_files_could_not_be_written_at_first_has_not_failed(told):
+    rounds = full_disk(Rounds().arrive(9)).trained()
+    story, document = told(rounds)
+    assert [each.failed for each in story.rounds] == [None]
+    assert "<td>deployed</td>" in document
+    assert "fails, and is tried again" not in document
+
+
+def test_a_round_that_fails_just_now_is_told_above_all_rounds(told):
+    story, document = told(full_disk(Rounds().arrive(9)))
+    assert [each.failed for each in story.rounds] == [None]
+    assert "<dt>fails, and is tried again</dt><dd>Train, since 2024-01-01T00:03" in document
+    assert ": no space left</dd>" in document
+
+
+def test_a_model_that_was_given_up_has_failed(told):
+    rounds = Rounds().arrive(9).evaluated()
+    rounds.wait().then(failed("missing", "no such model", final=True, now=rounds.time))
+    story, document = told(rounds)
+    assert [each.failed for each in story.rounds] == ["no such model"]
+    assert "<td>no such model</td>" in document
+
+
+def test_a_round_goes_on_after_a_worker_that_failed(told):
+    rounds = Rounds().arrive(9)
+    rounds.wait().then(written(rounds.time)).told("Train/Ready", "Train/Running").worker("train", "failed")
+    assert told(rounds)[0].rounds[0].failed == "train worker w1 failed"
+
+
+def test_a_worker_that_succeeds_where_another_failed_mends_the_round(told):
+    rounds = Rounds().arrive(9)
+    rounds.wait().then(written(rounds.time)).told("Train/Ready", "Train/Running").worker("train", "failed")
+    assert told(rounds.worker("train", "completed", name="w2"))[0].rounds[0].failed is None
+
+
+def test_what_a_worker_of_a_deleted_job_says_late_is_not_of_the_next_life(told):
+    rounds = two_rounds().then(deleted())
+    rounds.conditions.clear()
+    before = told(rounds)[0].rounds
+    rounds.told("Train/Waiting", operation="insert").worker("eval", "failed")
+    assert told(rounds)[0].rounds == before

@@ -10,7 +10,7 @@ from lc_events.domain.events import Event
 from lc_events.errors import NotFoundError
 from lc_events.messages.json import Json, JsonObject
 
-__all__ = ["Arrival", "Provenance", "Records", "SampleFile", "arrivals", "provenance"]
+__all__ = ["Arrival", "Provenance", "Records", "SampleFile", "arrivals", "provenance", "records_of"]
 
 
 class Records(NamedTuple):
@@ -154,8 +154,12 @@ def _replaced(found: Provenance, events: Sequence[Event]) -> dict[str, int]:
 
 
 def _begun(event: e.TrainingTriggered | e.EvaluationTriggered, arrived: Sequence[Arrival]) -> SampleFile:
-    records = [found for first, last in event.spooled for found in _found(event.dataset, first, last, arrived)]
-    return SampleFile(event.originator_version, event.time, event.samples, records)
+    return SampleFile(event.originator_version, event.time, event.samples, records_of(event, arrived))
+
+
+def records_of(event: e.TrainingTriggered | e.EvaluationTriggered, arrived: Sequence[Arrival]) -> list[Records]:
+    """The records that a train or eval file was decided to hold, of the arrivals in the whole history of the job."""
+    return [found for first, last in event.spooled for found in _found(event.dataset, first, last, arrived)]
 
 
 def _found(dataset: str, first: int, last: int, arrived: Sequence[Arrival]) -> Iterator[Records]:
