@@ -150,9 +150,12 @@ def publish_properties(publication: Publication) -> Properties | None:
 def with_qos_1(
     filters: Sequence[str], protocol: MQTTProtocolVersion
 ) -> list[tuple[str, int]] | list[tuple[str, SubscribeOptions]]:
-    """Topic filters as paho wants them; retained messages come anew with each subscription."""
+    """Topic filters as paho wants them; retained messages come anew with each subscription.
+
+    In MQTT 5 one that is retained while we are connected says so too, as over a bridge (section 3.8.3.1).
+    """
     if protocol is MQTT_5:
-        return [(each, SubscribeOptions(qos=1)) for each in filters]
+        return [(each, SubscribeOptions(qos=1, retainAsPublished=True)) for each in filters]
     return [(each, 1) for each in filters]
 
 
