@@ -1,4 +1,4 @@
-"""Times as people type them: RFC 3339, `2h` ago, `yesterday 03:00` (docs/reference/commands.md)."""
+"""Times as people type them: RFC 3339, `2h` ago, `yesterday 03:00` (docs/reference/reading.md)."""
 
 from __future__ import annotations
 

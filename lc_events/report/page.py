@@ -100,7 +100,7 @@ def _rounds(rounds: Sequence[Round], show: Show) -> str:
         values = [each.metrics.get(kind, {}).get(metric) for kind, metric in metrics]
         rows.append(
             [
-                f"{each.number}",
+                _named(each),
                 show(each.time),
                 f"{each.samples}",
                 _records(each.eval),
@@ -111,6 +111,11 @@ def _rounds(rounds: Sequence[Round], show: Show) -> str:
     return _table(titles, rows)
 
 
+def _named(round_: Round) -> str:
+    """Each life of a name counts its rounds from 1."""
+    return f"{round_.number}" if round_.generation == 1 else f"{round_.number} of generation {round_.generation}"
+
+
 def _records(file: JsonObject | None) -> str:
     return "" if file is None else str(file.get("records", ""))
 
@@ -119,7 +124,7 @@ def _provenance(rounds: Sequence[Round]) -> str:
     """Which data made which model: record numbers of the dataset's file from 0, hashes, files."""
     titles = ["round", "records (dataset file:first-last)", "train file", "eval file", "deployed model"]
     rows = [
-        [f"{each.number}", ", ".join(map(_range, each.records)), *map(_file, (each.train, each.eval, each.model))]
+        [_named(each), ", ".join(map(_range, each.records)), *map(_file, (each.train, each.eval, each.model))]
         for each in rounds
     ]
     return _table(titles, rows) if rows else element("p", "Nothing was written yet.")

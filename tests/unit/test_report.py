@@ -183,3 +183,11 @@ def test_what_a_worker_of_a_deleted_job_says_late_is_not_of_the_next_life(told):
     before = told(rounds)[0].rounds
     rounds.told("Train/Waiting", operation="insert").worker("eval", "failed")
     assert told(rounds)[0].rounds == before
+
+
+def test_rounds_of_two_lives_are_told_apart(told):
+    rounds = Rounds().arrive(9).trained().then(deleted())
+    rounds.conditions.clear()
+    _, document = told(rounds.told("Train/Waiting", operation="insert").arrive(9))
+    assert "<td>1</td>" in document
+    assert "<td>1 of generation 2</td>" in document
