@@ -70,7 +70,8 @@ for _kind, _levels in _LEVELS.items():
 class Topics:
     """All topics below `root` (one to eight levels of `[A-Za-z0-9_.-]{1,64}`).
 
-    Builders raise RefusedError (code `topic`) for a name that may not stand in a topic; a wrong root is a UsageError.
+    Builders raise RefusedError (code `topic`, of an unknown resource kind `kind`) for a name that may not stand in a
+    topic; a wrong root is a UsageError.
     """
 
     root: str = "sedna"
@@ -200,7 +201,7 @@ class Topics:
         return f"{self.root}/events/{'/'.join(levels)}"
 
     def parse(self, topic: str) -> ParsedTopic:
-        """Take a topic apart; raise RefusedError (code `topic`) for whatever CONTRACT section 2 does not name."""
+        """Take a topic apart; RefusedError (code `topic` or `kind`) for whatever CONTRACT section 2 does not name."""
         return _parsed(self, topic)
 
     def _parse(self, topic: str) -> ParsedTopic:
@@ -251,6 +252,8 @@ def _check(kind: TopicKind, field: str, value: str) -> None:
     else:
         accepted = is_word(value)
     if not accepted:
+        if field == "resource_kind":
+            raise RefusedError(f"kind {_shown(value)} is not one of {JOB_KIND}, {DATASET_KIND}", code="kind")
         raise RefusedError(f"{field.replace('_', ' ')} {_shown(value)} may not stand in a topic", code="topic")
 
 
