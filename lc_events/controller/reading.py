@@ -37,6 +37,13 @@ class TickMessageWork(MessageWork):
         self.desk.tick_all(transaction, self.message.now, self._as_of)
 
 
+class ClearingWork(MessageWork):
+    """Somebody clears a topic of what was retained there: it says nothing to us."""
+
+    def decide(self, transaction: Transaction) -> None:
+        """Nothing."""
+
+
 def _moment(given: object) -> str:
     try:
         moment = datetime.fromisoformat(given) if isinstance(given, str) else None
@@ -81,6 +88,8 @@ def read_message(desk: Desk, received: Received, at: datetime) -> MessageWork:
 
 def _work(desk: Desk, message: Message) -> MessageWork:
     if message.received.retain:
+        if not message.received.payload:
+            return ClearingWork(desk, message)
         raise RefusedError("retained: it would come again with every connection; publish without", code="retained")
     size = len(message.received.payload)
     if size > desk.max_bytes:

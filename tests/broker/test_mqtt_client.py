@@ -426,6 +426,18 @@ def test_a_question_and_its_answer_in_one_call(shared_mosquitto, topic_root):
     assert failure.value.code == "no_answer"
 
 
+def test_a_message_that_is_retained_while_we_are_connected_says_so(shared_mosquitto, topic_root):
+    with (
+        Recorder(shared_mosquitto.url, topic_root, subscriptions=[f"{topic_root}/in"]) as recorder,
+        Tap(shared_mosquitto.port, f"{topic_root}/out") as tap,
+    ):
+        tap.publish(f"{topic_root}/in", b"live", retain=True)
+        tap.publish(f"{topic_root}/in", b"other")
+        recorder.wait_for(b"live", b"other")
+        assert [received.retain for received in recorder.received] == [True, False]
+        tap.publish(f"{topic_root}/in", b"", retain=True)
+
+
 def test_retained_messages_are_collected_by_topic(shared_mosquitto, topic_root):
     with Tap(shared_mosquitto.port, "none") as tap:
         tap.publish_all([(f"{topic_root}/{i}", str(i)) for i in range(30)], retain=True)

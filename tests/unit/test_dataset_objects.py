@@ -250,6 +250,31 @@ def test_records_that_were_only_counted_are_fetched_for_a_job_that_needs_them(wo
     assert world.records() == lines(40, 100).splitlines()
 
 
+def test_what_the_spool_lost_is_fetched_again_and_no_more_than_that(world):
+    world.bucket.put(lines(0, 100_000))
+    world.look()
+    world.bucket.append(lines(100_000, 101_000))
+    batch = world.look().batch
+    for path in (world.folder / "spool").iterdir():
+        path.unlink()
+    world.bucket.fetched.clear()
+    world.follower.restore([batch])
+    assert world.records(100_000) == lines(100_000, 101_000).splitlines()
+    assert world.bucket.bytes_fetched == 1000 * 21
+    assert world.spool.lost(0, 101_000) == [(0, 100_000)]
+
+
+def test_an_object_that_grew_since_gives_back_what_it_held(world):
+    world.bucket.put(lines(0, 100))
+    batch = world.look().batch
+    for path in (world.folder / "spool").iterdir():
+        path.unlink()
+    world.bucket.append(lines(100, 200))
+    world.follower.restore([batch])
+    assert world.look().batch.rows == (100, 200)
+    assert world.records() == lines(0, 200).splitlines()
+
+
 def test_a_reread_looks_at_the_object_as_it_is_now(world):
     world.bucket.put(lines(0, 100))
     world.look(keep=False)

@@ -111,8 +111,6 @@ def test_a_name_that_is_not_rfc_1123_is_refused(name):
         "sedna",
         "sedna/",
         "sedna/down/edge1",
-        "sedna/down/edge1/Dataset/default/ds1",
-        "sedna/down/edge1/federatedlearningjob/default/x",
         "sedna/down/gm/dataset/default/ds1",
         "sedna/worker/edge1/w1/other",
         "sedna/state/edge1/jobs/default",
@@ -127,6 +125,13 @@ def test_what_the_contract_does_not_name_is_refused(topic):
     with pytest.raises(RefusedError) as refusal:
         Topics().parse(topic)
     assert refusal.value.code == "topic"
+
+
+@pytest.mark.parametrize("kind", ["pod", "Dataset", "federatedlearningjob", "+", ""])
+def test_a_kind_that_is_not_known_is_refused_as_such(kind):
+    with pytest.raises(RefusedError, match="is not one of") as refusal:
+        Topics().parse(f"sedna/down/edge1/{kind}/default/x")
+    assert refusal.value.code == "kind"
 
 
 def test_a_refused_topic_is_shown_escaped_and_cut():

@@ -20,7 +20,7 @@ def test_operations_send_and_write_what_sedna_does(lc, with_ids):
             case {"dir": "gm->lc", "header": header, "content": content}:
                 kind = header["resourceKind"]
                 gm.send(kind, header["resourceName"], content, operation=header["operation"])
-                errors += [("topic", gm.last_id)] if kind == "pod" else []
+                errors += [("kind", gm.last_id)] if kind == "pod" else []
             case {"dir": "gm->lc", "raw": raw}:
                 lc.tap.publish(lc.topic("down/{node}/lifelonglearningjob/default/jx"), raw)
                 errors.append(("malformed", None))

@@ -110,8 +110,8 @@ def test_a_message_that_cannot_be_read_is_refused(lc, case):
 def test_an_unknown_kind_is_refused(lc):
     payload = down_payload({"kind": "Pod", "metadata": {"name": "p"}}, kind="pod", name="p")
     error = refused(lc, "down/{node}/pod/default/p", payload)
-    assert error["code"] == "topic"
-    assert "'pod'" in error["error"]
+    assert error["code"] == "kind"
+    assert "kind 'pod'" in error["error"]
 
 
 def test_an_unknown_operation_is_refused(lc):

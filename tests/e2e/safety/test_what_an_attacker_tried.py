@@ -25,18 +25,24 @@ def evaluated_with(gm: PlayedGm, second: int, url: str) -> None:
     )
 
 
-def test_a_retained_message_is_refused_for_it_would_come_with_every_connection(lc, gm):
+@pytest.mark.parametrize("is_running", [True, False])
+def test_a_retained_message_is_refused_for_it_would_come_with_every_connection(lc, gm, is_running):
     gm.dataset()
     gm.job()
     eventually(lambda: lc.job()["generation"] == 1)
     header = {"resourceKind": "lifelonglearningjob", "resourceName": "job1", "operation": "delete"}
     topic = lc.topic("down/{node}/lifelonglearningjob/default/job1")
-    lc.kill()
+    if not is_running:
+        lc.kill()
     lc.tap.publish(topic, {"header": header}, retain=True)
-    lc.start()
+    if not is_running:
+        lc.start()
     refused(lc, "retained")
-    assert lc.job()["generation"] == 1
+    assert not lc.job()["deleted"]
     lc.tap.publish(topic, b"", retain=True)
+    lc.tap.publish(lc.topic("tick/{node}"), {})
+    eventually(lambda: lc.job()["counts"]["ticks"])
+    assert {error["code"] for error in lc.errors()} == {"retained"}  # kept for the session, and from the store
 
 
 @pytest.mark.parametrize("bad", ["/output/job1/eval/1/folder", f"/output/job1/{'x' * 300}"])
