@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 
-from lc_events.application.journal import Journal
+from lc_events.application.journal import STORE_ERRORS, Journal
 from lc_events.controller.locations import Locations
 from lc_events.controller.world import World
 from lc_events.doctor.clock import Watch, check_clock, check_zone
@@ -24,7 +24,7 @@ from lc_events.doctor.retained import (
     look,
 )
 from lc_events.doctor.rights import check_rights
-from lc_events.doctor.store import STORE_ERRORS, check_chain, check_store, is_controllers, missing_store, opened
+from lc_events.doctor.store import check_chain, check_store, is_controllers, missing_store, opened
 from lc_events.doctor.subject import Subject, check_settings
 from lc_events.errors import LcError
 from lc_events.messages.resources import is_s3

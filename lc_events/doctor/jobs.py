@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from lc_events.controller.world import World
 from lc_events.doctor.finding import Finding, note, ok, wrong
 from lc_events.domain.job import JobState
+from lc_events.domain.pauses import LONGEST_PAUSE
 
 __all__ = ["check_effects", "check_reports"]
 
 _SOON = 600
 """Seconds after which a report that nobody confirmed is a fault: repeats then come every 10 minutes."""
-_LONGEST_PAUSE = 60
 
 
 def check_reports(world: World, now: datetime) -> Iterator[Finding]:
@@ -43,7 +43,7 @@ def _failure(job: JobState, now: datetime) -> Finding:
     if failure is None or intent is None:
         raise ValueError("the job has no failure")
     says = f"{job.namespace}/{job.name}: {intent.stage} of round {intent.round}: {failure.error}"
-    attempts = f"for {_duration(_age(failure.since, now))}, tried again at least every {_LONGEST_PAUSE} s"
+    attempts = f"for {_duration(_age(failure.since, now))}, tried again at least every {LONGEST_PAUSE:.0f} s"
     return wrong("effects", f"{says} ({attempts})", _ADVICE.get(failure.code, "correct what the message names"))
 
 

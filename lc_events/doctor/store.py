@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-
-from eventsourcing.persistence import PersistenceError
 
 from lc_events.application.audit.broken import BrokenError
 from lc_events.application.audit.links import linked
@@ -15,19 +12,15 @@ from lc_events.application.journal import Journal, open_journal
 from lc_events.application.recorder import ChainedRecorder
 from lc_events.doctor.finding import Finding, note, ok, wrong
 from lc_events.domain.events import LC_EVENTS, Registry
-from lc_events.errors import StoreError
 
-__all__ = ["STORE_ERRORS", "check_chain", "check_store", "is_controllers", "missing_store", "opened"]
-
-STORE_ERRORS = (StoreError, PersistenceError, sqlite3.Error)
-"""What reading a damaged store ends in."""
+__all__ = ["check_chain", "check_store", "is_controllers", "missing_store", "opened"]
 
 _RESTORE = "restore a copy, or move it away to start anew; `lc-events verify` says what can still be trusted"
 _MOST = 5
 
 
 def opened(path: Path) -> Journal:
-    """The store, to read; STORE_ERRORS."""
+    """The store, to read; STORE_ERRORS of the journal if it cannot be."""
     return open_journal(path, Registry(LC_EVENTS))
 
 

@@ -9,7 +9,17 @@ from collections.abc import Sequence
 from lc_events.errors import RefusedError
 from lc_events.messages.json import UINT64_MAX, Json, JsonObject, dumps, loads_object
 
-__all__ = ["READY", "digest", "is_proven", "models_of", "new_conditions", "rank_of_result", "round_of", "waiting_key"]
+__all__ = [
+    "READY",
+    "digest",
+    "is_proven",
+    "models_of",
+    "new_conditions",
+    "rank_of_result",
+    "round_of",
+    "stage_of",
+    "waiting_key",
+]
 
 READY = 1
 _SAMPLE_FILE = re.compile(r".+/([1-9][0-9]{0,8})/data\.(?:txt|csv)")
@@ -89,9 +99,14 @@ def _data(condition: JsonObject, part: str) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
+def stage_of(kind: str) -> str:
+    """The stage at which a worker of this kind works, or that an upstream `phase` names; empty for any other word."""
+    return _STAGES.get(kind.lower(), "")
+
+
 def rank_of_result(kind: str, status: str) -> tuple[str, int]:
     """The stage of a worker's report and how far a condition of it must be to prove that GM has the report."""
-    return _STAGES.get(kind.lower(), ""), _RESULT_RANKS.get(status.lower(), 3)
+    return stage_of(kind), _RESULT_RANKS.get(status.lower(), 3)
 
 
 def is_proven(stage: str, rank: int, conditions: Sequence[JsonObject]) -> bool:

@@ -9,7 +9,7 @@ from lc_events.domain.window import Minutes, is_open, show_window
 from lc_events.messages.json import JsonObject
 from lc_events.messages.resources import Trigger as TriggerResource
 
-__all__ = ["NUM_OF_SAMPLES", "Trigger", "compare"]
+__all__ = ["NUM_OF_SAMPLES", "Trigger", "compare", "show_threshold"]
 
 NUM_OF_SAMPLES = "num_of_samples"
 _TOLERANCE = 1e-6
@@ -32,6 +32,11 @@ def compare(value: float, operator: str, threshold: float) -> bool:
         case "lt" | "<":
             return not equal and value < threshold
     return False
+
+
+def show_threshold(value: float) -> str:
+    """As somebody would write it: `3`, `0.5`, `1000000`."""
+    return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e16 else repr(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lc_events.domain.dataset import DatasetState
 from lc_events.domain.eval_file import eval_pending_count
 from lc_events.domain.job import JobState, Verdict
+from lc_events.domain.trigger import show_threshold
 from lc_events.domain.window import show_window
 from lc_events.messages.json import JsonObject
 
@@ -74,7 +75,7 @@ def verdict_detail(verdict: Verdict) -> str:
         case "fired":
             return _fired_detail(verdict)
         case "samples":
-            return f"{trigger.metric} {samples} is not {trigger.operator} {_number(trigger.threshold)}"
+            return f"{trigger.metric} {samples} is not {trigger.operator} {show_threshold(trigger.threshold)}"
         case "no_samples":
             return "no train sample is pending"
         case "metric":
@@ -99,12 +100,7 @@ def _fired_detail(verdict: Verdict) -> str:
         return f"{samples} samples are to be evaluated"
     if trigger.operator is None:
         return f"{trigger.metric} {samples}, without a condition"
-    return f"{trigger.metric} {samples} is {trigger.operator} {_number(trigger.threshold)}"
-
-
-def _number(value: float) -> str:
-    """A threshold as somebody would write it: `3`, `0.5`, `1000000`."""
-    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e16 else repr(value)
+    return f"{trigger.metric} {samples} is {trigger.operator} {show_threshold(trigger.threshold)}"
 
 
 def dataset_view(state: DatasetState) -> JsonObject:

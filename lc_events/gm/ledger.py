@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from lc_events.application.chain import EMPTY, event_id, next_hash
+from lc_events.application.audit.links import linked
+from lc_events.application.chain import event_id
 from lc_events.application.journal import Journal
-from lc_events.application.recorder import Known, StoredRow
+from lc_events.application.recorder import Known
 from lc_events.domain.events import Event
 from lc_events.errors import IntegrityError, RefusedError
 from lc_events.gm.dataset import GmDataset, fold_dataset
@@ -77,7 +78,7 @@ class Ledger:
         self.broken: set[Stream] = set()
         for stream, rows in groupby(journal.rows.scan(), key=lambda row: row.stream):
             try:
-                self._states[stream] = fold_stream(stream, _linked(stream, rows, journal))
+                self._states[stream] = fold_stream(stream, map(journal.decode, linked(stream, rows)))
             except IntegrityError as error:
                 self.broken.add(stream)
                 _log.error("%s is left alone: %s", stream, error)
@@ -137,13 +138,3 @@ class Ledger:
 def fold_stream(stream: Stream, events: Iterable[Event]) -> State:
     """The state of a job or a dataset, by the kind in the stream's name."""
     return fold_job(stream, events) if stream.split("/")[1] == JOB_KIND else fold_dataset(stream, events)
-
-
-def _linked(stream: Stream, rows: Iterable[StoredRow], journal: Journal) -> Iterator[Event]:
-    """The events of a stream's rows; IntegrityError at the first version that is missing or whose link fails."""
-    hash_ = EMPTY
-    for expected, row in enumerate(rows, start=1):
-        hash_ = next_hash(hash_, stream, row.version, row.name, row.state)
-        if row.version != expected or row.hash != hash_:
-            raise IntegrityError(f"the chain breaks at version {expected}")
-        yield journal.decode(row)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+from lc_events.domain.conditions import stage_of
 from lc_events.gm.conditions import bounded_models
 from lc_events.messages.json import Json, JsonObject
 
 __all__ = ["Report"]
 
-_STAGES = {"train": "Train", "eval": "Eval", "deploy": "Deploy", "inference": "Deploy"}
 _FINAL = ("completed", "failed")
 
 
@@ -33,7 +33,7 @@ class Report:
         phase, status = content.get("phase"), content.get("status")
         return cls(
             node=node,
-            stage=_STAGES.get(phase.lower(), "") if isinstance(phase, str) else "",
+            stage=stage_of(phase) if isinstance(phase, str) else "",
             status=status.lower() if isinstance(status, str) else "",
             input=_object(content.get("input")),
             output=_object(content.get("output")),

@@ -11,7 +11,7 @@ import orjson
 
 from lc_events.application.audit import commands
 from lc_events.application.audit.other_rule import OtherRule
-from lc_events.application.audit.stage_times import StageTimes
+from lc_events.application.audit.stage_times import STAGES, StageTimes
 from lc_events.application.audit.windows import next_opening
 from lc_events.domain import decisions as d
 from lc_events.domain import events as e
@@ -25,7 +25,6 @@ from lc_events.messages.json import Json, JsonObject
 __all__ = ["Group", "OtherCourse", "Round"]
 
 _TRIGGERS = (e.TrainingTriggered, e.EvaluationTriggered, e.DeployTriggered)
-_STAGES: dict[type[Event], str] = dict(zip(_TRIGGERS, ("Train", "Eval", "Deploy"), strict=True))
 _NEXT = {"Train": "Eval", "Eval": "Deploy", "Deploy": "Train"}
 _KEPT_CONDITIONS = 40
 """As our own GM keeps them."""
@@ -167,7 +166,7 @@ class OtherCourse:
 
     def _carry_out(self, event: e.TrainingTriggered | e.EvaluationTriggered | e.DeployTriggered, now: datetime) -> None:
         """What was decided gets done at once; when GM goes on is known from what was recorded."""
-        stage, round_ = _STAGES[type(event)], event.round
+        stage, round_ = STAGES[type(event)], event.round
         if isinstance(event, e.DeployTriggered):
             _, self._state = outcomes.record_model(
                 self._state, round_, url=str(event.target), sha256="", size=0, now=_stamp(now)
@@ -207,7 +206,7 @@ class OtherCourse:
 def _decided(events: Sequence[Event]) -> list[tuple[str, int, int]]:
     """What a group decided, as far as it counts."""
     return [
-        (_STAGES[type(event)], event.round, 0 if isinstance(event, e.DeployTriggered) else event.samples)
+        (STAGES[type(event)], event.round, 0 if isinstance(event, e.DeployTriggered) else event.samples)
         for event in events
         if isinstance(event, _TRIGGERS)
     ]

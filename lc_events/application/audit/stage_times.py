@@ -10,13 +10,14 @@ from statistics import median
 from lc_events.domain import events as e
 from lc_events.domain.events import Event
 
-__all__ = ["StageTimes"]
+__all__ = ["STAGES", "StageTimes"]
 
-_STAGES: dict[type[Event], str] = {
+STAGES: dict[type[Event], str] = {
     e.TrainingTriggered: "Train",
     e.EvaluationTriggered: "Eval",
     e.DeployTriggered: "Deploy",
 }
+"""Of the stages' triggers."""
 
 
 class StageTimes:
@@ -29,7 +30,7 @@ class StageTimes:
         generation, begun = 0, None
         for event in events:
             if isinstance(event, (e.TrainingTriggered, e.EvaluationTriggered, e.DeployTriggered)):
-                begun = (generation, _STAGES[type(event)], event.round), datetime.fromisoformat(event.time)
+                begun = (generation, STAGES[type(event)], event.round), datetime.fromisoformat(event.time)
             elif isinstance(event, e.JobDeleted):
                 begun = None
             elif isinstance(event, e.GlobalManagerMessageReceived):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from lc_events.application.audit import wording
 from lc_events.application.audit.archive import Archive, deciding
 from lc_events.application.audit.recall import Recall, Standing
 from lc_events.application.audit.travel import version_at
@@ -13,13 +12,12 @@ from lc_events.application.audit.why_training import not_trained
 from lc_events.application.snapshot_json import State
 from lc_events.domain import events as e
 from lc_events.domain.job import Failure, Intent
+from lc_events.domain.pauses import LONGEST_PAUSE, pause_after
+from lc_events.domain.trigger import show_threshold
 from lc_events.domain.views import verdict_detail
 from lc_events.messages.json import Json, JsonObject
 
 __all__ = ["Why", "why"]
-
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
-"""Seconds between attempts at an effect: they double from the first to the longest (docs: the life of a job)."""
 
 _EFFECTS = {"Train": "its train file", "Eval": "its eval file", "Deploy": "the copy of the model"}
 _GM = "global manager"
@@ -135,7 +133,7 @@ def _being_done(recall: Recall, intent: Intent) -> Standing:
         "failing_since": failure.since,
         "next_try": again,
     }
-    return Standing(f"{text}; it is tried again within {_LONGEST_PAUSE:.0f} s", "storage", failure.since, facts)
+    return Standing(f"{text}; it is tried again within {LONGEST_PAUSE:.0f} s", "storage", failure.since, facts)
 
 
 def _next_try(failure: Failure, moment: datetime) -> str:
@@ -143,8 +141,8 @@ def _next_try(failure: Failure, moment: datetime) -> str:
     due = datetime.fromisoformat(failure.time)
     attempt = failure.attempt
     while due <= moment:
-        pause = min(_FIRST_PAUSE * 2 ** min(attempt - 1, 10), _LONGEST_PAUSE)
-        if pause == _LONGEST_PAUSE and (passed := (moment - due).total_seconds()) > pause:
+        pause = pause_after(attempt)
+        if pause == LONGEST_PAUSE and (passed := (moment - due).total_seconds()) > pause:
             due += timedelta(seconds=passed // pause * pause)
         due += timedelta(seconds=pause)
         attempt += 1
@@ -212,7 +210,7 @@ def _rule(facts: JsonObject) -> str:
     threshold = facts.get("threshold")
     if not isinstance(threshold, (int, float)):
         return ""
-    return f": {facts.get('metric')} {facts.get('value')} is {facts.get('operator')} {wording.number(threshold)}"
+    return f": {facts.get('metric')} {facts.get('value')} is {facts.get('operator')} {show_threshold(threshold)}"
 
 
 def _training(recall: Recall) -> e.TrainingTriggered | None:

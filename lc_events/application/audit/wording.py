@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from lc_events.domain.trigger import Trigger
+from lc_events.domain.trigger import Trigger, show_threshold
 
-__all__ = ["clock", "day", "length", "local", "number", "pending", "progress", "samples"]
+__all__ = ["clock", "day", "length", "local", "pending", "progress", "samples"]
 
 _AT_LEAST = "at least"
 _ASKED = {
@@ -61,11 +61,6 @@ def length(duration: timedelta) -> str:
     return f"{hours // 24} days"
 
 
-def number(value: float) -> str:
-    """A threshold as somebody would write it."""
-    return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e16 else repr(value)
-
-
 def samples(count: int) -> str:
     """`1 sample`, `4 samples`."""
     return f"{count} sample" if count == 1 else f"{count} samples"
@@ -75,7 +70,7 @@ def progress(trigger: Trigger, value: int) -> str:
     """How far samples are from what a trigger asks for: `412 of 500 samples`, `2 samples, more than 3 needed`."""
     if trigger.operator is None:
         return samples(value)
-    words, threshold = _ASKED.get(trigger.operator, trigger.operator), number(trigger.threshold)
+    words, threshold = _ASKED.get(trigger.operator, trigger.operator), show_threshold(trigger.threshold)
     return f"{value} of {threshold} samples" if words == _AT_LEAST else f"{samples(value)}, {words} {threshold} needed"
 
 
