@@ -16,6 +16,7 @@ from lc_events.datasets.header import header_bytes
 from lc_events.domain import events as e
 from lc_events.domain.job import Intent, JobState
 from lc_events.domain.outcomes import record_failure, record_files, record_model
+from lc_events.domain.pauses import pause_after
 from lc_events.errors import StorageError
 from lc_events.faults import reach
 from lc_events.messages.json import JsonObject
@@ -27,7 +28,6 @@ __all__ = ["Effects"]
 
 _log = logging.getLogger("lc_events.effects")
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _STOP_SECONDS = 8.0
 _NEVER = ("outside", "not_a_file")
 """What time does not mend in a model."""
@@ -227,7 +227,7 @@ class Effects:
         now = self._world.get(job.stream)
         heard = job.gm_messages if now is None else now.gm_messages
         paused = self._paused[job.stream] = (intent, attempt + 1, heard)
-        pause = min(_FIRST_PAUSE * 2 ** min(attempt - 1, 10), _LONGEST_PAUSE) if heard == job.gm_messages else 0.0
+        pause = pause_after(attempt) if heard == job.gm_messages else 0.0
 
         def pause_is_over() -> None:
             if self._paused.get(job.stream) is paused:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
-from lc_events.application.chain import EMPTY, next_hash
+from lc_events.application.audit.links import linked
 from lc_events.application.journal import Journal
 from lc_events.application.recorder import StoredRow
 from lc_events.domain.dataset import DatasetState, fold_dataset
@@ -34,16 +34,6 @@ def dataset_stream(job: JobState) -> str | None:
     """The stream of the dataset that a job learns from."""
     name = job.dataset_name
     return None if name is None else stream_id(job.namespace, DATASET_KIND, name)
-
-
-def _linked(stream: str, rows: Iterable[StoredRow], journal: Journal) -> Iterator[Event]:
-    """The events of a stream's rows; IntegrityError at the first version that is missing or whose link fails."""
-    hash_ = EMPTY
-    for expected, row in enumerate(rows, start=1):
-        hash_ = next_hash(hash_, stream, row.version, row.name, row.state)
-        if row.version != expected or row.hash != hash_:
-            raise IntegrityError(f"{stream}: the chain breaks at version {expected}")
-        yield journal.decode(row)
 
 
 def _folded(stream: str, events: Iterable[Event]) -> State:
@@ -83,7 +73,7 @@ class World:
 
     def _take(self, stream: str, rows: Iterable[StoredRow], journal: Journal) -> None:
         try:
-            state = _folded(stream, _linked(stream, rows, journal))
+            state = _folded(stream, map(journal.decode, linked(stream, rows)))
         except IntegrityError as error:
             self.broken[stream] = error
         else:
