@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,20 +39,25 @@ def export(
     from lc_events.application.audit.exports import export_lines
 
     with open_archive(store, config) as archive:
-        rows = archive.journal.rows.scan() if job is None else archive.rows(archive.find(job))
-        lines = export_lines(archive.node, rows)
-        if output == _STANDARD:
-            print_list(lines, Format.JSONL)
-        else:
-            _write(output, lines, force=force)
+        stream = None if job is None else archive.find(job)
+        scan = archive.journal.rows.scan
+        with closing(export_lines(archive.node, scan() if stream is None else archive.rows(stream))) as lines:
+            if output == _STANDARD:
+                print_list(lines, Format.JSONL)
+            else:
+                _write(output, lines, force=force)
 
 
 def _write(path: Path, lines: Iterator[bytes], *, force: bool) -> None:
-    if path.exists() and not force:
-        raise ConflictError(f"{path} exists; --force writes over it")
-    part = path.with_name(f"{path.name}.part")
+    """Under a name of its own until it is whole, so that nobody takes a half of it for an export."""
+    if path.exists():
+        if not force:
+            raise ConflictError(f"{path} exists; --force writes over it")
+        if not path.is_file():
+            raise UsageError(f"{path} is no file; - is standard output")
+    part = path.with_name(f".lc-events-{secrets.token_hex(8)}")
     try:
-        with part.open("wb") as file:
+        with part.open("xb") as file:
             file.writelines(line + b"\n" for line in lines)
         part.replace(path)
     except OSError as error:

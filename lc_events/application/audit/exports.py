@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
 
 import orjson
@@ -24,8 +24,8 @@ class ExportedRow(NamedTuple):
     fault: str | None = None
 
 
-def export_lines(node: str, rows: Iterable[StoredRow]) -> Iterator[bytes]:
-    """Lines, without their ends, of rows that stand stream by stream."""
+def export_lines(node: str, rows: Iterable[StoredRow]) -> Generator[bytes]:
+    """Lines, without their ends, of rows that stand stream by stream; to be closed if it is left before its end."""
     stream, previous = "", EMPTY
     for row in rows:
         if row.stream != stream:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 
 import pytest
 from support.given import STREAM
@@ -217,7 +219,38 @@ def test_an_export_is_not_written_over_a_file_unless_told(store, export, lc_even
     assert lc_events("export", "--output", export).code == 4
     assert lc_events("export", "job1", "--output", export, "--force").code == 0
     assert len(export.read_bytes().splitlines()) == NEWEST
-    assert [path.name for path in export.parent.glob("*.part")] == []
+
+
+def test_an_export_touches_no_file_but_its_own(store, lc_events, tmp_path):
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    (folder / "export.jsonl.part").write_text("somebody else's")
+    assert lc_events("export", "-o", folder / "export.jsonl").code == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["export.jsonl", "export.jsonl.part"]
+    assert (folder / "export.jsonl.part").read_text() == "somebody else's"
+
+
+def test_an_export_that_finds_no_room_leaves_nothing_and_what_was_there(store, export, lc_events):
+    before, names = export.read_bytes(), sorted(export.parent.iterdir())
+    room = 33_000  # for SQLite's shared memory
+    assert len(before) > room
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limit[1]))
+    try:
+        result = lc_events("export", "-o", export, "--force")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert (result.code, "cannot be written" in result.err) == (1, True)
+    assert (export.read_bytes(), sorted(export.parent.iterdir())) == (before, names)
+
+
+def test_an_export_does_not_take_the_place_of_what_is_no_file(store, lc_events, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert lc_events("export", "-o", pipe, "--force").code == 2
+    assert pipe.is_fifo()
 
 
 def test_an_export_may_go_to_standard_output(store, export, lc_events):
