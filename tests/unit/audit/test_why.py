@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from itertools import accumulate
 
 import pytest
 from support.given import STREAM, deleted, failed, written
@@ -13,6 +14,7 @@ from lc_events.application.audit.controller import CONTROLLER
 from lc_events.application.audit.why import why
 from lc_events.application.journal import open_journal
 from lc_events.domain.dataset import DatasetState, receive_dataset_message
+from lc_events.domain.pauses import pause_after
 from lc_events.errors import NotFoundError, UsageError
 
 AT_LEAST_500 = {"operator": ">=", "threshold": 500, "metric": "num_of_samples"}
@@ -146,6 +148,18 @@ def test_a_file_that_cannot_be_written_is_told_with_its_error_and_the_next_try(a
     )
     assert answer.facts["waits_for"] == "storage"
     assert answer.facts["next_try"] == "2024-01-01T00:05:03.000000Z"
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 2, 3, 62, 63, 123, 200])
+def test_the_next_try_comes_when_the_pauses_of_effects_say_so(ask, seconds):
+    rounds = Rounds().arrive(9)
+    rounds.wait().then(failed("full", "no space left on /output", attempt=1, now=rounds.time))
+    tries = accumulate(pause_after(attempt) for attempt in range(1, 20))
+
+    answer = ask(rounds, later=timedelta(seconds=seconds))
+
+    expected = next(at for at in tries if at > seconds)
+    assert answer.facts["next_try"] == stamp(rounds.now + timedelta(seconds=expected))
 
 
 def test_a_report_that_gm_did_not_confirm(ask):
