@@ -14,7 +14,7 @@ from lc_events.controller.transaction import Transaction
 from lc_events.controller.world import State, World
 from lc_events.datasets.header import header_bytes
 from lc_events.domain import events as e
-from lc_events.domain.job import Intent, JobState
+from lc_events.domain.job import Intent, JobState, output_place
 from lc_events.domain.outcomes import record_failure, record_files, record_model
 from lc_events.domain.pauses import pause_after
 from lc_events.errors import StorageError
@@ -107,10 +107,11 @@ class Effects:
     def _begin(self, job: JobState, intent: Intent, attempt: int) -> None:
         self._begun[job.stream] = intent.version
         self._paused.pop(job.stream, None)
-        if job.output_dir in self._busy:
-            self._due[job.output_dir] = (job, intent, attempt)
+        place = output_place(job.output_dir)
+        if place in self._busy:
+            self._due[place] = (job, intent, attempt)
         else:
-            self._busy.add(job.output_dir)
+            self._busy.add(place)
             self._lanes.submit(self._lane_of(job, intent), partial(self._carry_out, job, intent, attempt))
 
     def _lane_of(self, job: JobState, intent: Intent) -> str:
@@ -119,9 +120,9 @@ class Effects:
             return self._locations.lane_of_copy(job, str(event.model["url"]))
         return self._locations.lane_of_job(job)
 
-    def _ended(self, output_dir: str) -> None:
-        self._busy.discard(output_dir)
-        if (due := self._due.pop(output_dir, None)) is not None:
+    def _ended(self, place: str) -> None:
+        self._busy.discard(place)
+        if (due := self._due.pop(place, None)) is not None:
             job, intent, attempt = due
             self._try_again(job.stream, intent, attempt)
 
@@ -150,7 +151,7 @@ class Effects:
                 _Finished(job.stream, record, self._clock, lambda: self._again_later(job, intent, attempt))
             )
         finally:
-            self._committer.later(0.0, lambda: self._ended(job.output_dir))
+            self._committer.later(0.0, lambda: self._ended(output_place(job.output_dir)))
 
     def _perform(self, job: JobState, intent: Intent) -> Done:
         event = intent.event

