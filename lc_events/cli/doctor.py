@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lc_events.cli.output import Format, print_json
+from lc_events.cli.output import Format, fold, print_json, print_lines
 from lc_events.cli.reading import Output
 from lc_events.printable import printable
 
@@ -66,7 +67,7 @@ def doctor(
     for finding in examine(subject):
         found.append(finding)
         if output is Format.TABLE:
-            typer.echo(_line(finding))
+            print_lines(_lines(finding))
         elif output is Format.JSONL:
             print_json(_fields(finding), output)
     is_fine = all(finding.level is not Level.WRONG for finding in found)
@@ -76,9 +77,9 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _line(finding: Finding) -> str:
+def _lines(finding: Finding) -> Iterator[str]:
     advice = "" if finding.advice is None else f" -> {finding.advice}"
-    return printable(f"{finding.level.value:7}  {finding.check:12}  {finding.says}{advice}")
+    return fold(f"{finding.level.value:7}  {printable(finding.check):12}", printable(f"{finding.says}{advice}"))
 
 
 def _fields(finding: Finding) -> dict[str, str | None]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lc_events.cli.output import Format, print_json, print_lines, print_list, table
+from lc_events.cli.output import Format, fold, print_json, print_lines, print_list, table
 from lc_events.cli.reading import Config, Job, Output, Store, open_archive, read_moment, zone
 from lc_events.errors import UsageError
 from lc_events.printable import printable
@@ -41,6 +41,7 @@ def history(
     output: Output = Format.TABLE,
 ) -> None:
     """List a job's events, one line each; as json, they are CloudEvents."""
+    from lc_events.application.audit.names import short_name
     from lc_events.application.audit.travel import Span
     from lc_events.application.audit.travel import history as events_of
     from lc_events.application.cloud_events import cloud_event
@@ -49,6 +50,9 @@ def history(
         stream = archive.find(job)
         for name in names or ():
             _check_name(archive, name)
+        newest = archive.journal.head(stream).version
+        if first is not None and first > newest:
+            typer.echo(f"lc-events: {short_name(stream)} ends at version {newest}", err=True)
         span = Span(first, last, read_moment(since), read_moment(until), names or ())
         if output is Format.TABLE:
             print_lines(_table(archive, stream, span))
@@ -83,7 +87,7 @@ def _table(archive: Archive[Any], stream: str, span: Span) -> Iterator[str]:
             if generation and state.generation != generation:
                 yield f"{'':>{width}}  generation {state.generation}"
             why = printable(narrate(event, state))
-            yield f"{row.version:>{width}}  {show_time(event.time, local)}  {row.name:{_NAME_WIDTH}}  {why}".rstrip()
+            yield from fold(f"{row.version:>{width}}  {show_time(event.time, local)}  {row.name:{_NAME_WIDTH}}", why)
 
 
 @family.command()

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import islice
+from textwrap import wrap
 
 import orjson
 import typer
 
 from lc_events.printable import printable
 
-__all__ = ["Format", "json_text", "print_json", "print_lines", "print_list", "table"]
+__all__ = ["Format", "fold", "json_text", "print_json", "print_lines", "print_list", "table"]
 
 _LINES_AT_ONCE = 500
+_INDENT = "    "
 _UNSAFE = re.compile(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """What may stand in JSON text as it is, but commands a terminal or turns the writing direction."""
 
@@ -65,11 +69,63 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    """Rows in columns as wide as they need to be; numbers stand to the right, and every text is made safe."""
+    """Rows in columns as wide as they need to be; numbers stand to the right, and every text is made safe.
+
+    On a terminal that is too narrow the last column stands below the others, or each row takes a line for each column.
+    """
     columns = [*zip(titles, *rows, strict=True)]
     texts = [["-" if cell is None else printable(str(cell)) for cell in column] for column in columns]
     widths = [max(map(len, column)) for column in texts]
     numeric = [len(column) > 1 and all(isinstance(cell, int) for cell in column[1:]) for column in columns]
+    width = _terminal_width()
+    if width is not None and sum(widths[:-1]) + 2 * (len(widths) - 2) > width:
+        yield from _one_below_the_other(texts, width)
+        return
+    is_wide = width is None or sum(widths) + 2 * (len(widths) - 1) <= width
     for line in zip(*texts, strict=True):
-        cells = zip(line, widths, numeric, strict=True)
-        yield "  ".join(text.rjust(width) if right else text.ljust(width) for text, width, right in cells).rstrip()
+        cells = [t.rjust(w) if right else t.ljust(w) for t, w, right in zip(line, widths, numeric, strict=True)]
+        if is_wide or width is None:
+            yield "  ".join(cells).rstrip()
+        else:
+            yield "  ".join(cells[:-1]).rstrip()
+            yield from _indented(line[-1], width)
+
+
+def fold(head: str, text: str) -> Iterator[str]:
+    """A line, or on a terminal that is too narrow for it the text below its head."""
+    width = _terminal_width()
+    if width is None or len(head) + 2 + len(text) <= width:
+        yield f"{head}  {text}".rstrip()
+    else:
+        yield head.rstrip()
+        yield from _indented(text, width)
+
+
+def _one_below_the_other(texts: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    titles = [column[0] for column in texts]
+    room = max(map(len, titles))
+    for number, row in enumerate([*zip(*texts, strict=True)][1:]):
+        if number:
+            yield ""
+        for title, text in zip(titles, row, strict=True):
+            yield from _wrapped(text, width, f"{title:{room}}  ", " " * (room + 2)) or [title]
+
+
+def _indented(text: str, width: int) -> list[str]:
+    return _wrapped(text, width, _INDENT, _INDENT)
+
+
+def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
+    """Lines that break between words alone: a URL is to be copied as a whole."""
+    return wrap(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=others,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _terminal_width() -> int | None:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

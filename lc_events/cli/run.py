@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,6 +15,8 @@ from lc_events.cli.flags import Flags, with_settings
 from lc_events.settings.meanings import GM, LC, WORKER
 
 family = typer.Typer()
+
+_log = logging.getLogger("lc_events")
 
 
 @family.command()
@@ -30,6 +34,7 @@ def run(
 
     settings = LcSettings.load(**flags)
     configure_logging(settings.log, settings.log_format)
+    _say_if_missing(settings.root, "LC_ROOT")
 
     from lc_events.controller.bootstrap import LocalController
 
@@ -64,6 +69,7 @@ def worker(flags: Flags) -> None:
 
     settings = WorkerSettings.load(**flags)
     configure_logging(settings.log, settings.log_format)
+    _say_if_missing(settings.root, "WORKER_ROOT")
 
     from lc_events.mqtt.topics import Topics
     from lc_events.workers.agent import WorkerAgent
@@ -90,6 +96,12 @@ def demo(
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, _interrupt)
     Performance(rounds=rounds, broker=broker, s3=s3).run()
+
+
+def _say_if_missing(root: Path, setting: str) -> None:
+    """It may be mounted later, so it is no error; but a wrong one shows nowhere else before a job needs it."""
+    if not root.is_dir():
+        _log.warning("%s: there is no folder %s, so no local file is found yet; is it mounted?", setting, root)
 
 
 def _interrupt(*_: object) -> None:

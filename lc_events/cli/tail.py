@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lc_events.cli.output import Format, json_text, print_json
+from lc_events.cli.output import Format, fold, json_text, print_json, print_lines
 from lc_events.cli.reading import Output, zone
 from lc_events.errors import RefusedError, UsageError
 from lc_events.messages.names import is_word
@@ -130,8 +130,8 @@ def _show(event: LiveEvent, form: Format, local: str) -> None:
         typer.echo(json_text(event.line))
     else:
         time, kind = show_time(event.time, local), event.name[:80]
-        line = f"{time}  {event.node:8}  {name:24}  {event.version:>6}  {kind:{_NAME_WIDTH}}  {in_words(event)}"
-        typer.echo(printable(line).rstrip())
+        head = f"{time}  {event.node:8}  {name:24}  {event.version:>6}  {kind:{_NAME_WIDTH}}"
+        print_lines(fold(printable(head), printable(in_words(event))))
 
 
 def _say(words: str) -> None:

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from lc_events.cli.output import fold, print_lines
+
 family = typer.Typer()
 
 
@@ -25,7 +27,8 @@ def topics(
         for channel in CHANNELS:
             retained = "retained" if channel.retained else ""
             address = re.sub(r"\{(?:resource_)?(\w+)\}", lambda match: match[1].upper(), f"sedna/{channel.address}")
-            typer.echo(f"{address:52} {channel.sender:>8} → {channel.receiver:8} {retained:8} {channel.says}")
+            head = f"{address:52} {channel.sender:>8} → {channel.receiver:8} {retained:8}"
+            print_lines(fold(head, channel.says))
         return
     from lc_events.asyncapi.document import documents
 

@@ -160,12 +160,19 @@ def test_history_can_be_narrowed(store, read):
     whole = read("history", "job1")
 
     assert read("history", "job1", "--from", 4, "--to", 6) == whole[3:6]
-    assert read("history", "job1", "--from", 10_000) == []
     since, until = whole[3]["time"], whole[7]["time"]
     wanted = [event for event in whole if since <= event["time"] <= until]
     assert read("history", "job1", "--since", since, "--until", until) == wanted
     types = read("history", "job1", "--type", "Ticked", "--type", "TrainingTriggered")
     assert types == [e for e in whole if e["type"].split(".")[3] in ("Ticked", "TrainingTriggered")]
+
+
+@pytest.mark.parametrize(("form", "nothing"), [("table", ""), ("json", "[]\n"), ("jsonl", "")])
+def test_a_history_from_behind_its_end_says_where_that_is(store, lc_events, form, nothing):
+    newest = view_of(store)["version"]
+    words = f"lc-events: default/job1 ends at version {newest}\n"
+    assert lc_events("history", "job1", "--from", newest + 1, "-o", form) == (0, nothing, words)
+    assert lc_events("history", "job1", "--from", newest, "-o", form).err == ""
 
 
 def test_an_unknown_type_is_2_and_the_known_ones_are_named(store, lc_events):

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from lc_events.runtime.lock import FolderLock
+
 
 @pytest.fixture(autouse=True)
 def state_dir(monkeypatch, tmp_path):
@@ -21,3 +23,17 @@ def test_a_wrong_setting_ends_a_program_before_it_begins(lc_events, program, sta
     assert "--node is 'gm', but must be 1 to 64 of" in result.err
     assert "--log is 'loud', but must be 'debug', 'info', 'warning' or 'error'" in result.err
     assert list(state_dir.iterdir()) == []
+
+
+@pytest.mark.parametrize(("program", "setting"), [("run", "LC_ROOT"), ("worker", "WORKER_ROOT")])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_root_that_is_not_there_is_said_at_the_start(python, state_dir, program, setting, is_there):
+    root = state_dir / "root"
+    if is_there:
+        root.mkdir()
+    lock = FolderLock(state_dir)  # so that it ends at once
+    result = python(f"from lc_events.cli.main import main; main(['{program}', '--root', '{root}'])")
+    lock.release()
+
+    assert result.code == 4
+    assert (f"{setting}: there is no folder {root}" in result.err) != is_there
