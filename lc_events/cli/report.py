@@ -58,7 +58,7 @@ def _of_store(job: str, store: str | None, config: Path | None) -> tuple[Story, 
     with open_archive(store, config) as archive:
         stream = archive.find(job)
         deciding(archive.kind.fresh(stream), "report")
-        story = read_story(stream, archive.rows(stream), archive.journal.decode)
+        story = read_story(stream, archive.walk(stream), archive.journal.decode)
         return story, check_in(archive, stream, ()), archive.node
 
 

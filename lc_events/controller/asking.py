@@ -1,4 +1,4 @@
-"""Requests over MQTT: answered from the store by a thread of its own, beside the committer, at most 20 a second."""
+"""Requests over MQTT: answered from the store beside the committer, at most 20 a second and half of a thread's time."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from lc_events.application.audit.answers import MAX_BYTES, answer
-from lc_events.application.audit.archive import Archive
+from lc_events.application.audit.archive import Archive, go_on
 from lc_events.application.audit.controller import CONTROLLER
-from lc_events.application.journal import open_journal
-from lc_events.domain.events import LC_EVENTS, Registry
-from lc_events.errors import LcError, RefusedError
-from lc_events.messages.requests import read_addressee, read_ask, write_answer
+from lc_events.application.journal import STORE_ERRORS, open_journal
+from lc_events.controller.proofs import Outcome, Proofs, Rest
+from lc_events.domain.stamp import stamp
+from lc_events.errors import LcError, RefusedError, StoreError
+from lc_events.messages.requests import Ask, read_addressee, read_ask, write_answer
 from lc_events.mqtt.packets import Publication, Received
 from lc_events.mqtt.topics import TopicKind, Topics
+from lc_events.runtime.clock import Clock
 from lc_events.runtime.rate import Rate
+from lc_events.runtime.share import Share
 
 __all__ = ["Asking"]
 
@@ -25,12 +30,16 @@ _log = logging.getLogger("lc_events.asking")
 
 _WAITING = 100
 _PER_SECOND = 20
+_SHARE = 0.5
+_LONG = ("verify",)
+"""Verbs that read a whole history."""
 
 
 class Asking:
     """Every request gets an answer with a code and a hint; one that says nobody to answer to is refused aloud.
 
-    Requests are acknowledged as they come: an asker that gets no answer asks again.
+    Requests are acknowledged as they come: an asker that gets no answer asks again. How much work they are is bounded,
+    too: other requests do not wait for one that reads a whole history, and nothing else here waits for any of them.
     """
 
     def __init__(
@@ -39,27 +48,37 @@ class Asking:
         node: str,
         topics: Topics,
         store: Path,
-        monotonic: Callable[[], float],
+        clock: Clock,
         publish: Callable[[Publication], None],
         refuse: Callable[[Received, RefusedError], None],
     ) -> None:
+        """StoreError if the store cannot be opened to read."""
         self._node = node
         self._topics = topics
-        self._store = store
+        self._clock = clock
         self._publish = publish
         self._refuse = refuse
-        self._rate = Rate(per_second=_PER_SECOND, burst=_PER_SECOND, monotonic=monotonic)
+        self._archive = Archive(open_journal(store, CONTROLLER.registry), CONTROLLER, node)
+        self._stopped = threading.Event()
+        self._rate = Rate(per_second=_PER_SECOND, burst=_PER_SECOND, monotonic=clock.monotonic)
+        self._share = Share(_SHARE, monotonic=clock.monotonic, wait=self._stopped.wait)
+        self._proofs = Proofs(monotonic=clock.monotonic)
         self._queue: queue.Queue[tuple[Received, str] | None] = queue.Queue(_WAITING)
         self._thread = threading.Thread(target=self._run, name="asking", daemon=True)
 
     def start(self) -> None:
         """Begin to answer."""
+        self._proofs.start()
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the answer that is being made."""
-        self._queue.put(None)
+        """End after the answer that is being made; one that takes long is given up."""
+        self._stopped.set()
+        with suppress(queue.Full):  # at a full queue it does not wait
+            self._queue.put_nowait(None)
+        self._proofs.stop()
         self._thread.join(5)
+        self._archive.journal.close()
 
     def offer(self, received: Received, verb: str) -> None:
         """Take a request; beyond the rate it is answered at once with the code `rate`. Any thread; does not wait."""
@@ -72,24 +91,48 @@ class Asking:
             self._reject(received, RefusedError("more than 20 requests a second: ask again later", code="rate"))
 
     def _run(self) -> None:
-        journal = open_journal(self._store, Registry(LC_EVENTS))
-        archive = Archive(journal, CONTROLLER, self._node)
-        while (asked := self._queue.get()) is not None:
-            received, verb = asked
+        while not self._stopped.is_set() and (asked := self._queue.get()) is not None:
+            self._share.begin()
             try:
-                self._answer(archive, received, verb)
-            except LcError as error:
-                self._reject(received, error)
-            except Exception as error:  # noqa: BLE001 - one request must not end the answering
-                _log.exception("%s", received.topic)
-                self._reject(received, RefusedError(f"a defect: {error!r:.200}", code="internal"))
-        journal.close()
+                self._take(*asked)
+            except Exception:  # noqa: BLE001 - one request must not end the answering
+                _log.exception("%s: no answer", asked[0].topic)
+            self._share.rest()
 
-    def _answer(self, archive: Archive, received: Received, verb: str) -> None:  # type: ignore[type-arg]
+    def _take(self, received: Received, verb: str) -> None:
+        try:
+            self._addressee(received)
+            ask = read_ask(received.payload)
+            if verb in _LONG:
+                key = (verb, ask.namespace, ask.name)
+                self._proofs.ask(key, partial(self._outcome, verb, ask), partial(self._reply, received))
+            else:
+                self._reply(received, self._outcome(verb, ask, go_on))
+        except LcError as error:
+            self._reject(received, error)
+
+    def _outcome(self, verb: str, ask: Ask, rest: Rest) -> Outcome:
+        """The data of an answer, or why there is none."""
+        try:
+            return answer(self._archive, verb, ask, now=stamp(self._clock.now()), rest=rest)
+        except LcError as error:
+            return error
+        except STORE_ERRORS as error:
+            return StoreError(f"the event store cannot be read: {error}")
+        except Exception as error:  # noqa: BLE001 - whoever asked is told of a defect, too
+            _log.exception("%s of %s/%s", verb, ask.namespace, ask.name)
+            return RefusedError(f"a defect: {error!r:.200}", code="internal")
+
+    def _reply(self, received: Received, outcome: Outcome) -> None:
+        if isinstance(outcome, LcError):
+            self._reject(received, outcome)
+            return
         target, request_id = self._addressee(received)
-        payload = write_answer(request_id, data=answer(archive, verb, read_ask(received.payload)))
+        payload = write_answer(request_id, data=outcome)
         if len(payload) > MAX_BYTES:
-            raise RefusedError(f"the answer would be {len(payload)} bytes, more than {MAX_BYTES}", code="too_large")
+            much = f"the answer would be {len(payload)} bytes, more than {MAX_BYTES}"
+            self._reject(received, RefusedError(much, code="too_large"))
+            return
         self._publish(Publication(target, payload, correlation=received.correlation))
 
     def _reject(self, received: Received, error: LcError) -> None:

@@ -158,7 +158,7 @@ class LocalController:
             node=settings.node,
             topics=topics,
             store=settings.store,
-            monotonic=clock.monotonic,
+            clock=clock,
             publish=self._outbox.publish,
             refuse=self._refuse,
         )

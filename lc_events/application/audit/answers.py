@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
-from lc_events.application.audit.archive import Archive
+from lc_events.application.audit.archive import Archive, go_on
 from lc_events.application.audit.travel import Linked, Span, history, version_at
 from lc_events.application.audit.verify import check_in
 from lc_events.application.audit.why import why
 from lc_events.application.cloud_events import cloud_event
+from lc_events.domain.stamp import stamp
 from lc_events.errors import NotFoundError, RefusedError
 from lc_events.messages.json import JsonObject
 from lc_events.messages.names import JOB_KIND, stream_id
@@ -26,11 +27,20 @@ MAX_BYTES = 256 * 1024
 
 _ENVELOPE = 1024
 _EVENTS = 100
-_STAMP = "%Y-%m-%dT%H:%M:%S.%fZ"
+_MOST_EVENTS = 1000
+"""About as many as ever fit; no more are read for a page."""
 
 
-def answer(archive: Archive[Any], verb: str, ask: Ask) -> JsonObject:
-    """The data of an answer.
+class _Question(NamedTuple):
+    archive: Archive[Any]
+    stream: str
+    ask: Ask
+    now: str
+    rest: Callable[[], None]
+
+
+def answer(archive: Archive[Any], verb: str, ask: Ask, *, now: str, rest: Callable[[], None] = go_on) -> JsonObject:
+    """The data of an answer at `now`, as events carry times; what takes long calls `rest` now and then.
 
     Raises RefusedError `verb` for another verb, `malformed` for fields that contradict each other, `too_large` if even
     one event does not fit; NotFoundError for a job, version or time that is not there.
@@ -41,39 +51,42 @@ def answer(archive: Archive[Any], verb: str, ask: Ask) -> JsonObject:
     stream = stream_id(ask.namespace, JOB_KIND, ask.name)
     if archive.journal.head(stream).version == 0:
         raise NotFoundError(f"there is no job {ask.namespace}/{ask.name} on this node")
-    return reading(archive, stream, ask)
+    return reading(_Question(archive, stream, ask, now, rest))
 
 
-def _state(archive: Archive[Any], stream: str, ask: Ask) -> JsonObject:
-    return archive.view(archive.state(stream, _version(archive, stream, ask)))
+def _state(question: _Question) -> JsonObject:
+    archive = question.archive
+    return archive.view(archive.state(question.stream, _version(question)))
 
 
-def _version(archive: Archive[Any], stream: str, ask: Ask) -> int | None:
+def _version(question: _Question) -> int | None:
     """The version that is asked for; None is the newest."""
+    ask = question.ask
     if ask.at_version is not None and ask.at_time is not None:
         raise RefusedError("at_version and at_time: give one of them")
     if ask.at_time is None:
         return ask.at_version
-    return version_at(archive, stream, _stamp(ask.at_time)).version
+    return version_at(question.archive, question.stream, _time(ask.at_time)).version
 
 
-def _stamp(text: str) -> str:
+def _time(text: str) -> str:
+    """A time as events carry it."""
     try:
         moment = datetime.fromisoformat(text)
-        stamp = moment.astimezone(UTC).strftime(_STAMP) if moment.tzinfo else None
+        if moment.tzinfo is not None:
+            return stamp(moment)
     except (ValueError, OverflowError):
-        stamp = None
-    if stamp is None:
-        raise RefusedError(f"at_time {text!r} is not RFC 3339 with an offset, as 2026-05-09T03:00:00Z")
-    return stamp
+        pass
+    raise RefusedError(f"at_time {text!r} is not RFC 3339 with an offset, as 2026-05-09T03:00:00Z")
 
 
-def _history(archive: Archive[Any], stream: str, ask: Ask) -> JsonObject:
+def _history(question: _Question) -> JsonObject:
     """As many events as fit, in version order; `next_version` is where the next page begins."""
+    archive, stream, ask = question[:3]
     first = ask.from_version or 1
     newest = archive.journal.head(stream).version
     last = min(ask.to_version or newest, newest)
-    limit = min(ask.limit or _EVENTS, max(0, last - first + 1))
+    limit = min(ask.limit or _EVENTS, _MOST_EVENTS, max(0, last - first + 1))
     page = history(archive, stream, Span(first, min(last, first + limit - 1)))
     events: list[orjson.Fragment] = []
     room = MAX_BYTES - _ENVELOPE
@@ -95,16 +108,17 @@ def _event(node: str, linked: Linked, *, raw: bool) -> bytes:
     return cloud_event(node, linked.row, linked.previous_hash, raw=raw)
 
 
-def _verify(archive: Archive[Any], stream: str, _ask: Ask) -> JsonObject:
-    return check_in(archive, stream).to_json()
+def _verify(question: _Question) -> JsonObject:
+    return check_in(question.archive, question.stream, rest=question.rest).to_json()
 
 
-def _why(archive: Archive[Any], stream: str, ask: Ask) -> JsonObject:
-    now = datetime.now(UTC).strftime(_STAMP)
-    return why(archive, stream, now=now, time=None if ask.at_time is None else _stamp(ask.at_time)).to_json()
+def _why(question: _Question) -> JsonObject:
+    at_time = question.ask.at_time
+    time = None if at_time is None else _time(at_time)
+    return why(question.archive, question.stream, now=question.now, time=time).to_json()
 
 
-VERBS: Mapping[str, Callable[[Archive[Any], str, Ask], JsonObject]] = {
+VERBS: Mapping[str, Callable[[_Question], JsonObject]] = {
     "state": _state,
     "history": _history,
     "why": _why,

@@ -17,7 +17,7 @@ from lc_events.errors import NotFoundError, UsageError
 from lc_events.messages.json import JsonObject
 from lc_events.messages.names import JOB_KIND
 
-__all__ = ["Archive", "Folded", "Follow", "StoreKind", "deciding"]
+__all__ = ["Archive", "Folded", "Follow", "StoreKind", "deciding", "go_on"]
 
 
 class Folded(Protocol):
@@ -40,6 +40,8 @@ class Folded(Protocol):
 
 
 S = TypeVar("S", bound=Folded)
+
+_PAGE = 500
 
 
 Follow = Callable[[str, Iterable[Event], list[str]], Iterator[Event]]
@@ -75,6 +77,10 @@ def deciding(state: Folded, command: str) -> JobState:
     return state
 
 
+def go_on() -> None:
+    """No rest: for a reader that is alone in its process."""
+
+
 class Archive(Generic[S]):
     """Pure reading of one store; `node` is whose history it holds."""
 
@@ -103,6 +109,20 @@ class Archive(Generic[S]):
     def rows(self, stream: str, *, first: int = 1, last: int | None = None) -> list[StoredRow]:
         """The stored rows of versions `first` to `last`, both included."""
         return self.journal.rows.rows(stream=stream, gt=first - 1, lte=last)
+
+    def walk(
+        self, stream: str, *, after: int = 0, last: int | None = None, rest: Callable[[], None] = go_on
+    ) -> Iterator[StoredRow]:
+        """The rows of versions above `after`, up to `last` or to the end, without holding them all.
+
+        `rest` is called after each page of 500, for whoever must not stand in the way of others.
+        """
+        while page := self.journal.rows.rows(stream=stream, gt=after, lte=last, limit=_PAGE):
+            yield from page
+            rest()
+            if page[-1].version <= after:
+                return  # as only a version does that is no number
+            after = page[-1].version
 
     def state(self, stream: str, version: int | None = None) -> S:
         """The state at a version, the newest by default; NotFoundError for one that the stream does not have."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from lc_events.application.audit.archive import Archive, Follow, StoreKind
+from lc_events.application.audit.archive import Archive, Follow, StoreKind, go_on
 from lc_events.application.audit.broken import BrokenError
 from lc_events.application.audit.exports import ExportedRow
 from lc_events.application.audit.links import linked
@@ -99,12 +99,13 @@ def _missing(stream: str, seen: Collection[Head]) -> Checked:
     return Checked(stream, 1, "", f"the whole stream is missing: the head seen elsewhere is version {newest}")
 
 
-def check_in(archive: Archive[Any], stream: str, heads: Collection[Head] = ()) -> Checked:
-    """Check one stream of a store, and what a cache says of it."""
-    journal = archive.journal
-    rows = archive.rows(stream)
-    checked = check_stream(stream, rows, decode=journal.decode, follow=archive.kind.follow, heads=heads)
-    return _check_snapshots(archive, checked)
+def check_in(
+    archive: Archive[Any], stream: str, heads: Collection[Head] = (), *, rest: Callable[[], None] = go_on
+) -> Checked:
+    """Check one stream of a store, and what a cache says of it; `rest` is called every 500 events."""
+    rows = archive.walk(stream, rest=rest)
+    checked = check_stream(stream, rows, decode=archive.journal.decode, follow=archive.kind.follow, heads=heads)
+    return _check_snapshots(archive, checked, rest)
 
 
 def check_store(archive: Archive[Any], heads: Heads) -> list[Checked]:
@@ -114,14 +115,15 @@ def check_store(archive: Archive[Any], heads: Heads) -> list[Checked]:
     return [_check_snapshots(archive, checked) for checked in found]
 
 
-def _check_snapshots(archive: Archive[Any], checked: Checked) -> Checked:
+def _check_snapshots(archive: Archive[Any], checked: Checked, rest: Callable[[], None] = go_on) -> Checked:
     """A snapshot that another wrote would make `show` lie, although the history is sound."""
     journal, kind, stream = archive.journal, archive.kind, checked.stream
     if not checked.ok or kind.read_snapshot is None:
         return checked
     state, version = None, 0
     for snapshot in reversed(journal.rows.snapshots(stream, schema=SCHEMA)):
-        state = kind.fold(stream, journal.stream(stream, gt=version, lte=snapshot.version), state)
+        rows = archive.walk(stream, after=version, last=snapshot.version, rest=rest)
+        state = kind.fold(stream, map(journal.decode, rows), state)
         version = snapshot.version
         try:
             is_same = kind.read_snapshot(stream, snapshot.state) == state

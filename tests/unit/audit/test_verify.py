@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.given import STREAM, copied, deleted, given, gm, written
+from support.given import STREAM, copied, deleted, given, gm, ticked, written
 from support.rounds import Rounds, two_rounds
 from support.sedna import condition
 from support.stores import stored
@@ -47,6 +47,40 @@ def test_a_sound_history_ends_at_its_head(path):
 
     assert check(path, head).to_json() == {"ok": True, "version": head.version, "hash": head.hash}
     assert log(path) is None
+
+
+@pytest.fixture
+def long(tmp_path):
+    """A store with 1,200 events of one job."""
+    return stored(tmp_path / "long.db", given(gm(condition("Train", "Waiting")), *[ticked()] * 1199).events)
+
+
+def test_a_long_history_is_checked_page_by_page_with_a_rest_after_each(long):
+    archive, rests = opened(long), []
+
+    checked = check_in(archive, STREAM, rest=lambda: rests.append(archive.journal.head(STREAM)))
+
+    assert checked.to_json() == {"ok": True, "version": 1200, "hash": rests[0].hash}
+    assert len(rests) == 3
+
+
+def test_a_long_history_is_not_read_before_it_is_needed(long):
+    rests = []
+    walk = opened(long).walk(STREAM, after=100, last=1100, rest=lambda: rests.append(None))
+
+    assert [next(walk).version for _ in range(500)] == list(range(101, 601))
+    assert rests == []
+    assert [row.version for row in walk] == list(range(601, 1101))
+    assert len(rests) == 2
+
+
+@pytest.mark.parametrize("version", ["1200x", "5x", "x"])
+def test_a_version_that_is_no_number_is_found_and_ends_the_walk(long, version):
+    with Tampered(long) as store:
+        store.run(f"UPDATE stored_events SET originator_version = '{version}' WHERE originator_version = 1000")
+
+    assert check(long)[1:] == (1000, "", "it is missing: after version 999 comes version 1001", ())
+    assert sum(1 for _ in opened(long).walk(STREAM)) >= 1200
 
 
 @pytest.mark.parametrize("version", [1, 7, -1])
