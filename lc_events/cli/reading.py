@@ -143,6 +143,6 @@ def zone() -> str:
 def read_moment(text: str | None) -> str | None:
     """A time as typed, in the form that events carry; None stays None. Raises UsageError."""
     from lc_events.cli.moments import read_time
-    from lc_events.runtime.clock import stamp
+    from lc_events.domain.stamp import stamp
 
     return None if text is None else stamp(read_time(text, now=datetime.now(UTC), zone=zone()))

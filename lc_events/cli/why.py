@@ -36,7 +36,7 @@ def why(
     """Say why a job did or did not train, evaluate, deploy."""
     from lc_events.application.audit.why import why as explained
     from lc_events.cli.described import described
-    from lc_events.runtime.clock import stamp
+    from lc_events.domain.stamp import stamp
 
     moment = read_moment(time)
     with open_archive(store, config) as archive:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import lc_events
 from lc_events.application.journal import STORE_ERRORS, Journal, open_journal
+from lc_events.application.known import Recent
 from lc_events.application.snapshots import Snapshots
 from lc_events.controller.asking import Asking
 from lc_events.controller.committer import Committer
@@ -35,6 +36,7 @@ from lc_events.controller.timers import Timers
 from lc_events.controller.world import State, World
 from lc_events.datasets.watch import FolderWatcher
 from lc_events.domain.events import LC_EVENTS, Registry
+from lc_events.domain.stamp import stamp
 from lc_events.errors import BrokerError, ConflictError, RefusedError, StoreError
 from lc_events.faults import reach
 from lc_events.logs import set_mask
@@ -43,8 +45,7 @@ from lc_events.mqtt.client import MqttClient
 from lc_events.mqtt.internal import InternalBroker
 from lc_events.mqtt.packets import Connected, Publication, Received
 from lc_events.mqtt.topics import Topics
-from lc_events.runtime.clock import Clock, clock_of_environment, stamp
-from lc_events.runtime.known import Recent
+from lc_events.runtime.clock import Clock, clock_of_environment
 from lc_events.runtime.lock import FolderLock
 from lc_events.runtime.rate import Rate
 from lc_events.runtime.vault import Vault

@@ -17,11 +17,12 @@ from lc_events.domain import events as e
 from lc_events.domain.job import Intent, JobState, output_place
 from lc_events.domain.outcomes import record_failure, record_files, record_model
 from lc_events.domain.pauses import pause_after
+from lc_events.domain.stamp import stamp
 from lc_events.errors import StorageError
 from lc_events.faults import reach
 from lc_events.messages.json import JsonObject
 from lc_events.messages.names import DATASET_KIND, stream_id
-from lc_events.runtime.clock import Clock, stamp
+from lc_events.runtime.clock import Clock
 from lc_events.storage.port import WrittenFile
 
 __all__ = ["Effects"]

@@ -23,9 +23,10 @@ from lc_events.datasets.spool import Spool
 from lc_events.domain.dataset import DatasetState
 from lc_events.domain.decisions import Facts
 from lc_events.domain.job import JobState
+from lc_events.domain.stamp import stamp
 from lc_events.errors import StorageError
 from lc_events.faults import reach
-from lc_events.runtime.clock import Clock, stamp
+from lc_events.runtime.clock import Clock
 
 __all__ = ["Following"]
 

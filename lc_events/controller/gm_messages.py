@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lc_events.application.chain import event_id
+from lc_events.application.known import identify
 from lc_events.controller.intake import Desk, Message, MessageWork
 from lc_events.controller.transaction import Transaction
 from lc_events.domain.dataset import confirm_dataset_reports, duplicate_dataset_message, receive_dataset_message
@@ -17,7 +18,6 @@ from lc_events.messages.gm import read_acknowledgement, read_down
 from lc_events.messages.names import DATASET_KIND, JOB_KIND, stream_id
 from lc_events.messages.resources import Dataset, LifelongLearningJob, below
 from lc_events.messages.secrets import separate
-from lc_events.runtime.known import identify
 
 __all__ = ["AcknowledgementWork", "ResourceWork"]
 

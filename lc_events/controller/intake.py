@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from lc_events.application.known import Identity, Recent
 from lc_events.application.recorder import Known
 from lc_events.controller.refusals import Refusals
 from lc_events.controller.transaction import Transaction
+from lc_events.domain.stamp import stamp
 from lc_events.errors import RefusedError
 from lc_events.messages.json import loads_object
 from lc_events.mqtt.packets import Publication, Received
 from lc_events.mqtt.topics import ParsedTopic, Topics
-from lc_events.runtime.clock import stamp
-from lc_events.runtime.known import Identity, Recent
 from lc_events.runtime.vault import Vault
 
 __all__ = ["Desk", "Message", "MessageWork", "RefusedWork", "Replies"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lc_events.domain.stamp import stamp
 from lc_events.errors import RefusedError
 from lc_events.messages.json import dumps, loads_object
 from lc_events.mqtt.packets import Publication
-from lc_events.runtime.clock import Clock, stamp
+from lc_events.runtime.clock import Clock
 
 __all__ = ["OutboxMark"]
 

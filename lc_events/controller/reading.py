@@ -10,11 +10,11 @@ from lc_events.controller.gm_messages import AcknowledgementWork, ResourceWork
 from lc_events.controller.intake import Desk, Message, MessageWork, RefusedWork
 from lc_events.controller.transaction import Transaction
 from lc_events.controller.worker_messages import ResultWork, tell_worker
+from lc_events.domain.stamp import stamp
 from lc_events.errors import RefusedError
 from lc_events.messages.json import loads_object
 from lc_events.mqtt.packets import Received
 from lc_events.mqtt.topics import ParsedTopic, TopicKind
-from lc_events.runtime.clock import stamp
 
 __all__ = ["TickMessageWork", "read_message"]
 

@@ -11,8 +11,9 @@ from lc_events.controller.world import State, World, dataset_stream
 from lc_events.domain.dataset import DatasetState
 from lc_events.domain.decisions import Facts, tick
 from lc_events.domain.job import JobState
+from lc_events.domain.stamp import stamp
 from lc_events.domain.window import is_open
-from lc_events.runtime.clock import Clock, stamp
+from lc_events.runtime.clock import Clock
 
 __all__ = ["DEFAULT_PERIOD", "Scheduler", "TickWork"]
 

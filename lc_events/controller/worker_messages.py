@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from lc_events.application.known import identify
 from lc_events.controller.intake import Desk, Message, MessageWork
 from lc_events.controller.transaction import Transaction
 from lc_events.domain.decisions import receive_duplicate, receive_worker_result
@@ -11,7 +12,6 @@ from lc_events.errors import RefusedError
 from lc_events.messages.names import JOB_KIND, stream_id
 from lc_events.messages.worker import done, read_worker
 from lc_events.mqtt.packets import Publication
-from lc_events.runtime.known import identify
 
 __all__ = ["ResultWork", "tell_worker"]
 

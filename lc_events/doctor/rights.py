@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from lc_events.doctor.connection import WAIT
 from lc_events.doctor.finding import Finding, note, ok, wrong
+from lc_events.domain.stamp import stamp
 from lc_events.errors import BrokerError
 from lc_events.messages.json import dumps
 from lc_events.mqtt.client import MqttClient
@@ -16,7 +17,6 @@ from lc_events.mqtt.packets import DISCONNECTED, Connected, Publication, Receive
 from lc_events.mqtt.paho_client import MQTT_5
 from lc_events.mqtt.settings import MqttSettings
 from lc_events.mqtt.topics import GM, Topics
-from lc_events.runtime.clock import stamp
 
 __all__ = ["check_rights"]
 

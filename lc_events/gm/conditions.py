@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from lc_events.domain.conditions import models_of
+from lc_events.domain.stamp import stamp
 from lc_events.messages.json import Json, JsonObject, dumps
-from lc_events.runtime.clock import stamp
 
 __all__ = ["KEPT", "NEXT_STAGE", "bounded_models", "condition", "kept", "models", "strictly_after"]
 

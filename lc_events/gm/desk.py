@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lc_events.application.known import Recent
+from lc_events.domain.stamp import stamp
 from lc_events.gm.ledger import Changes, Ledger
 from lc_events.gm.outbox import Outbox
 from lc_events.mqtt.packets import Publication
 from lc_events.mqtt.topics import Topics
-from lc_events.runtime.clock import Clock, stamp
-from lc_events.runtime.known import Recent
+from lc_events.runtime.clock import Clock
 from lc_events.runtime.vault import Vault
 
 __all__ = ["MAX_BYTES", "Desk"]

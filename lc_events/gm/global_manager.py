@@ -12,6 +12,7 @@ from pathlib import Path
 from eventsourcing.persistence import PersistenceError
 
 from lc_events.application.journal import open_journal
+from lc_events.application.known import Recent
 from lc_events.errors import IntegrityError, RefusedError, StoreError
 from lc_events.gm.desk import Desk
 from lc_events.gm.events import GM_EVENTS
@@ -24,7 +25,6 @@ from lc_events.mqtt.client import Connected, MqttClient, Received
 from lc_events.mqtt.settings import MqttSettings
 from lc_events.mqtt.topics import ParsedTopic, TopicKind, Topics
 from lc_events.runtime.clock import Clock, SystemClock
-from lc_events.runtime.known import Recent
 from lc_events.runtime.lock import FolderLock
 from lc_events.runtime.vault import Vault
 

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from pydantic import ValidationError
 
+from lc_events.application.known import identify
 from lc_events.application.recorder import Known
 from lc_events.errors import RefusedError
 from lc_events.gm import decisions
@@ -19,7 +20,6 @@ from lc_events.messages.json import UINT64_MAX, JsonObject, loads_object
 from lc_events.messages.names import DATASET_KIND, JOB_KIND, Stream, stream_id
 from lc_events.mqtt.packets import Received
 from lc_events.mqtt.topics import ParsedTopic, TopicKind
-from lc_events.runtime.known import identify
 
 __all__ = ["Upstream"]
 

@@ -1,1 +1,1 @@
-"""What every long-running program of ours needs: a clock, a locked state folder, secrets kept apart, known messages."""
+"""What every long-running program of ours needs: a clock, a locked state folder, secrets kept apart, rates."""

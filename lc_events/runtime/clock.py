@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["Clock", "FileClock", "SystemClock", "clock_of_environment", "stamp"]
+__all__ = ["Clock", "FileClock", "SystemClock", "clock_of_environment"]
 
 
 class Clock(Protocol):
@@ -50,8 +50,3 @@ def clock_of_environment() -> Clock:
     """The system's clock, or in tests the one of the file that `LC_TEST_CLOCK` names."""
     path = os.environ.get("LC_TEST_CLOCK")
     return FileClock(Path(path)) if path else SystemClock()
-
-
-def stamp(moment: datetime) -> str:
-    """RFC 3339 in UTC with microseconds, always 27 characters: such texts sort as their times do."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"

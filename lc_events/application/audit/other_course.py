@@ -19,6 +19,7 @@ from lc_events.domain import outcomes
 from lc_events.domain.events import Event
 from lc_events.domain.job import JobState
 from lc_events.domain.job_fold import evolve
+from lc_events.domain.stamp import stamp
 from lc_events.messages.gm import DownMessage
 from lc_events.messages.json import Json, JsonObject
 
@@ -107,7 +108,7 @@ class OtherCourse:
         """Let come what comes by itself."""
         while self._alone and self._due and self._due[0].time <= until:
             due = heapq.heappop(self._due)
-            facts = d.Facts(_stamp(due.time), self._state.zone, model_places=self._state.model_places)
+            facts = d.Facts(stamp(due.time), self._state.zone, model_places=self._state.model_places)
             if due.stage:
                 self._take(d.receive_gm_message(self._state, self._told(due.stage), facts), due.time)
             else:
@@ -157,7 +158,7 @@ class OtherCourse:
         events, self._state = decision
         for event in events:
             if isinstance(event, e.TrainingTriggered):
-                self.rounds.append(Round(event.round, _stamp(now), version, event.samples, self._state.generation))
+                self.rounds.append(Round(event.round, stamp(now), version, event.samples, self._state.generation))
         if self._alone:
             for event in events:
                 if isinstance(event, _TRIGGERS):
@@ -169,10 +170,10 @@ class OtherCourse:
         stage, round_ = STAGES[type(event)], event.round
         if isinstance(event, e.DeployTriggered):
             _, self._state = outcomes.record_model(
-                self._state, round_, url=str(event.target), sha256="", size=0, now=_stamp(now)
+                self._state, round_, url=str(event.target), sha256="", size=0, now=stamp(now)
             )
         else:
-            _, self._state = outcomes.record_files(self._state, stage, round_, [], _stamp(now))
+            _, self._state = outcomes.record_files(self._state, stage, round_, [], stamp(now))
         duration = self._times.of(self._state.generation, stage, round_)
         if duration is None:
             end = f"no {stage} was recorded to its end"
@@ -210,7 +211,3 @@ def _decided(events: Sequence[Event]) -> list[tuple[str, int, int]]:
         for event in events
         if isinstance(event, _TRIGGERS)
     ]
-
-
-def _stamp(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

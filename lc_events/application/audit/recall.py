@@ -10,6 +10,7 @@ from lc_events.application.audit.archive import Archive
 from lc_events.application.cloud_events import time_of
 from lc_events.domain import events as e
 from lc_events.domain.job import JobState
+from lc_events.domain.stamp import stamp
 from lc_events.messages.json import JsonObject
 
 __all__ = ["Recall", "Standing"]
@@ -72,9 +73,7 @@ class Recall:
 
     def state_at(self, moment: datetime) -> JobState | None:
         """The state that held at an earlier moment; None if the history began later."""
-        until, _ = self._archive.journal.rows.versions_by_time(
-            self.state.stream, moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        )
+        until, _ = self._archive.journal.rows.versions_by_time(self.state.stream, stamp(moment))
         earlier = [version for version in until if version <= self.state.version]
         state = self._archive.state(self.state.stream, earlier[-1]) if earlier else None
         return state if isinstance(state, JobState) else None

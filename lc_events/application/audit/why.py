@@ -13,6 +13,7 @@ from lc_events.application.snapshot_json import State
 from lc_events.domain import events as e
 from lc_events.domain.job import Failure, Intent
 from lc_events.domain.pauses import LONGEST_PAUSE, pause_after
+from lc_events.domain.stamp import stamp
 from lc_events.domain.trigger import show_threshold
 from lc_events.domain.views import verdict_detail
 from lc_events.messages.json import Json, JsonObject
@@ -146,7 +147,7 @@ def _next_try(failure: Failure, moment: datetime) -> str:
             due += timedelta(seconds=passed // pause * pause)
         due += timedelta(seconds=pause)
         attempt += 1
-    return due.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return stamp(due)
 
 
 def _passed_on(recall: Recall) -> Standing:

@@ -10,6 +10,7 @@ from support.sedna import down, job_resource
 from support.waiting import eventually
 
 from lc_events.application.journal import Journal, open_journal
+from lc_events.application.known import Recent, identify
 from lc_events.application.recorder import Known
 from lc_events.controller.committer import Committer
 from lc_events.controller.timers import Timers
@@ -20,7 +21,6 @@ from lc_events.domain.events import LC_EVENTS, Registry, TriggerFailed
 from lc_events.domain.job import JobState
 from lc_events.errors import RefusedError
 from lc_events.runtime.clock import SystemClock
-from lc_events.runtime.known import Recent, identify
 
 NOW = "2024-01-01T00:00:00.000000Z"
 
