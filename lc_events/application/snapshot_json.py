@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from lc_events.domain import events as e
+from lc_events.domain.backlog import Backlog, Unconfirmed
 from lc_events.domain.dataset import DatasetState, Problem
 from lc_events.domain.job import (
     Failure,
@@ -17,7 +18,6 @@ from lc_events.domain.job import (
     Report,
     SampleRange,
     Source,
-    Unconfirmed,
     Verdict,
 )
 from lc_events.domain.trigger import Trigger
@@ -76,7 +76,7 @@ def _job(fields: dict[str, Any]) -> dict[str, Any]:
         "intent": None if intent is None else _intent(*intent),
         "failure": _tuple(Failure, fields["failure"]),
         "reports": tuple(Report(tuple(key), *rest) for key, *rest in fields["reports"]),
-        "unconfirmed": _tuples(Unconfirmed, fields["unconfirmed"]),
+        "unconfirmed": Backlog(_tuples(Unconfirmed, fields["unconfirmed"])),
         "verdict": None if verdict is None else Verdict(*verdict)._replace(trigger=_trigger(verdict[4])),
         "sources": _tuples(Source, fields["sources"]),
         "place": _tuple(Place, fields["place"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import NamedTuple
@@ -76,29 +76,39 @@ class Repeats:
         for report in self._due.pop(second, ()):
             of_stream[report.stream].append(report)
         for stream, reports in of_stream.items():
-            still_open = set(self._open(stream))
-            again = [report for report in reports if report.version in still_open]
+            again = [report for report in reports if self._is_open(stream, report.version)]
             if again:
                 self._repeat(stream, [report.version for report in again])
                 self._wait(report._replace(pause=min(report.pause * 2, _LONGEST_PAUSE)) for report in again)
 
     def _open(self, stream: str) -> list[int]:
+        state = self._repeated(stream)
+        return [] if state is None else list(_newest_first(state))[::-1]
+
+    def _is_open(self, stream: str, version: int) -> bool:
+        state = self._repeated(stream)
+        if isinstance(state, JobState):
+            return state.unconfirmed.holds(version)
+        return state is not None and version in _newest_first(state)
+
+    def _repeated(self, stream: str) -> State | None:
+        """A resource whose reports are repeated: those of a deleted job for ten minutes."""
         state = self._world.get(stream)
-        if state is None:
-            return []
         if isinstance(state, JobState) and state.deleted_at is not None:
             gone = self._clock.now() - datetime.fromisoformat(state.deleted_at)
             if gone > _AFTER_DELETE:
-                return []
-        return _unconfirmed(state)
+                return None
+        return state
 
 
-def _unconfirmed(state: State) -> list[int]:
+def _newest_first(state: State) -> Iterator[int]:
+    """The versions whose reports are unconfirmed; there may be very many of them."""
     if isinstance(state, JobState):
-        return [unconfirmed.version for unconfirmed in state.unconfirmed]
-    return [] if state.unconfirmed is None or not state.is_live else [state.unconfirmed]
+        yield from (report.version for report in reversed(state.unconfirmed))
+    elif state.unconfirmed is not None and state.is_live:
+        yield state.unconfirmed
 
 
 def _newer(state: State, version: int) -> list[int]:
     """What is unconfirmed above a version, without looking at all that lies below."""
-    return [*takewhile(lambda each: each > version, reversed(_unconfirmed(state)))][::-1]
+    return [*takewhile(lambda each: each > version, _newest_first(state))][::-1]

@@ -149,9 +149,8 @@ def receive_duplicate(state: JobState, message_id: str | None, worker: str | Non
 
 def confirm_reports(state: JobState, versions: Sequence[int], now: str) -> _Decision:
     """Stop repeating what GM says it has."""
-    open_versions = {u.version for u in state.unconfirmed}
     steps = Steps(state, now, evolve)
-    if confirmed := sorted(open_versions.intersection(versions)):
+    if confirmed := sorted(version for version in set(versions) if state.unconfirmed.holds(version)):
         steps.add(e.ReportsConfirmed, versions=confirmed)
     return steps.events, steps.state
 

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from lc_events.domain import events as e
+from lc_events.domain.backlog import Backlog
 from lc_events.domain.trigger import Trigger
 from lc_events.messages.json import Json, JsonObject
 from lc_events.messages.resources import is_s3
@@ -22,7 +23,6 @@ __all__ = [
     "Report",
     "SampleRange",
     "Source",
-    "Unconfirmed",
     "Verdict",
     "output_place",
 ]
@@ -87,16 +87,6 @@ class Report(NamedTuple):
     version: int
 
 
-class Unconfirmed(NamedTuple):
-    """What went up and is not known to be on GM's disk; `rank` is how far a condition must be to prove it."""
-
-    version: int
-    stage: str
-    rank: int
-    is_result: bool
-    time: str
-
-
 class Intent(NamedTuple):
     """A decision whose fact is still missing: files to write, a model to copy."""
 
@@ -147,7 +137,7 @@ class JobState:
     intent: Intent | None = None
     failure: Failure | None = None
     reports: tuple[Report, ...] = ()
-    unconfirmed: tuple[Unconfirmed, ...] = ()
+    unconfirmed: Backlog = field(default_factory=Backlog)
     train_status: str = "ready"
     eval_status: str = "ready"
     deploy_status: str = "ready"

@@ -7,8 +7,9 @@ from dataclasses import fields
 from typing import TypeVar
 
 from lc_events.domain import events as e
+from lc_events.domain.backlog import Unconfirmed
 from lc_events.domain.conditions import READY, is_proven, models_of, rank_of_result, waiting_key
-from lc_events.domain.job import Failure, Intent, JobState, Place, Report, SampleRange, Source, Unconfirmed, Verdict
+from lc_events.domain.job import Failure, Intent, JobState, Place, Report, SampleRange, Source, Verdict
 from lc_events.domain.trigger import Trigger
 
 __all__ = ["evolve", "fold"]
@@ -95,8 +96,8 @@ def _apply_conditions(state: JobState, event: e.GlobalManagerMessageReceived) ->
     if event.conditions_count == len(event.conditions):
         # GM wrote its list anew: what the old one said no longer holds, and nothing in it is known to be later.
         state.last_condition = state.train_models = state.eval_models = None
-    else:
-        state.unconfirmed = tuple(u for u in state.unconfirmed if not is_proven(u.stage, u.rank, event.conditions))
+    elif event.conditions:
+        state.unconfirmed = state.unconfirmed.only(lambda u: not is_proven(u.stage, u.rank, event.conditions))
     for condition in event.conditions:
         state.last_condition = condition
         if (models := models_of(condition)) is not None and condition.get("stage") == "Train":
@@ -125,14 +126,14 @@ def _duplicate_received(state: JobState, _event: e.DuplicateReceived) -> None:
 
 
 def _reports_confirmed(state: JobState, event: e.ReportsConfirmed) -> None:
-    versions = set(event.versions)
-    state.unconfirmed = tuple(u for u in state.unconfirmed if u.version not in versions)
+    state.unconfirmed = state.unconfirmed.without(event.versions)
 
 
 def _worker_result_received(state: JobState, event: e.WorkerResultReceived) -> None:
     state.worker_results += 1
     stage, rank = rank_of_result(event.kind, event.status)
-    state.unconfirmed += (Unconfirmed(event.originator_version, stage, rank, is_result=True, time=event.time),)
+    report = Unconfirmed(event.originator_version, stage, rank, is_result=True, time=event.time)
+    state.unconfirmed = state.unconfirmed.added(report)
 
 
 def _ticked(state: JobState, event: e.Ticked) -> None:
@@ -270,9 +271,8 @@ def _reported(state: JobState, stage: str, event: e.Event) -> None:
         return
     report = Report(state.intent.key, stage, state.intent.round, event.originator_version)
     state.reports = (*state.reports, report)[-KEPT_REPORTS:]
-    results = tuple(u for u in state.unconfirmed if u.is_result)
     newest = Unconfirmed(event.originator_version, stage, READY, is_result=False, time=event.time)
-    state.unconfirmed = (*results, newest)
+    state.unconfirmed = state.unconfirmed.only(lambda u: u.is_result).added(newest)
     state.intent = None
     if not isinstance(event, e.TriggerFailed):
         state.failure = None
@@ -301,7 +301,7 @@ def _adopted_statuses(stage: str | None, type_: str | None) -> tuple[str, str, s
 def _job_deleted(state: JobState, event: e.JobDeleted) -> None:
     state.deleted = True
     state.deleted_at = event.time
-    state.unconfirmed = tuple(u for u in state.unconfirmed if u.is_result)
+    state.unconfirmed = state.unconfirmed.only(lambda u: u.is_result)
     state.waiting = None
     state.intent = None
     state.failure = None

@@ -156,7 +156,7 @@ def _passed_on(recall: Recall) -> Standing:
     report = None if state.waiting is None else state.report_of(state.waiting)
     if report is not None:
         reported = recall.time_of(report.version)
-        confirmed = all(u.version != report.version for u in state.unconfirmed)
+        confirmed = not state.unconfirmed.holds(report.version)
         when = f" {recall.clock(reported)}" if reported else ""
         what = "has it and is to go on" if confirmed else "has not confirmed it yet"
         facts: JsonObject = {"reported_version": report.version, "confirmed": confirmed}

@@ -124,7 +124,7 @@ class Device:
         self.carry_out(repeated(message_id, worker))
 
     def confirm(self, count: int, others: list[int]) -> None:
-        self.carry_out(confirmed(*(u.version for u in self.state.unconfirmed[:count]), *others))
+        self.carry_out(confirmed(*(u.version for u in list(self.state.unconfirmed)[:count]), *others))
 
     def fail(self, code: str, final: bool) -> None:
         intent, now = self.state.intent, self.now

@@ -200,7 +200,7 @@ def test_an_old_train_waiting_that_comes_again_leaves_the_triggers_as_they_are()
 def test_a_report_is_confirmed_by_a_later_condition_of_its_stage():
     history = given(gm(TRAIN_WAITING), arrive(10), written())
     assert [u.stage for u in history.state.unconfirmed] == ["Train"]
-    assert history.when(gm(TRAIN_WAITING, TRAIN_READY)).state.unconfirmed == ()
+    assert not history.when(gm(TRAIN_WAITING, TRAIN_READY)).state.unconfirmed
 
 
 def test_a_report_is_not_confirmed_while_gm_still_stands_at_its_waiting_condition():
@@ -220,7 +220,7 @@ def test_a_report_is_confirmed_by_its_version():
     history = given(gm(TRAIN_WAITING), arrive(10), written())
     (unconfirmed,) = history.state.unconfirmed
     history.when(confirmed(unconfirmed.version, 99)).then(happened(e.ReportsConfirmed, versions=[unconfirmed.version]))
-    assert history.when(confirmed(unconfirmed.version)).state.unconfirmed == ()
+    assert not history.when(confirmed(unconfirmed.version)).state.unconfirmed
     history.when(confirmed(99)).then()
 
 
@@ -228,7 +228,7 @@ def test_a_worker_result_is_unconfirmed_until_a_condition_went_as_far():
     history = given(gm(TRAIN_WAITING, TRAIN_READY)).when(reported("train", "running"), reported("train", "completed"))
     assert len(history.state.unconfirmed) == 2
     assert len(history.when(gm(TRAIN_WAITING, TRAIN_READY, TRAIN_RUNNING)).state.unconfirmed) == 1
-    assert history.when(gm(*AT_EVAL)).state.unconfirmed == ()
+    assert not history.when(gm(*AT_EVAL)).state.unconfirmed
 
 
 def test_a_duplicate_is_counted_and_changes_nothing_else():
