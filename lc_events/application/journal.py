@@ -35,7 +35,7 @@ class Journal(Application[str]):
         self.registry = registry
         super().__init__(
             {
-                "PERSISTENCE_MODULE": "eventsourcing.sqlite",
+                "PERSISTENCE_MODULE": "lc_events.application.connections:StoreFactory",
                 "SQLITE_DBNAME": f"file:{quote(str(path.absolute()))}?{_MODES[mode]}",
                 "ORIGINATOR_ID_TYPE": "text",
                 "APPLICATION_RECORDER_TOPIC": "lc_events.application.recorder:ChainedRecorder",

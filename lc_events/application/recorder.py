@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from eventsourcing.persistence import StoredEvent
+from eventsourcing.persistence import PersistenceError, StoredEvent
 from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteCursor, SQLiteDatastore
 
 from lc_events.application.chain import EMPTY, next_hash
@@ -101,24 +102,24 @@ class ChainedRecorder(SQLiteApplicationRecorder):
         positions: Mapping[str, int] | None = None,
         **_: Any,
     ) -> Sequence[int]:
-        c.execute(f"SELECT coalesce(max(rowid), 0) FROM {self.events_table_name}")  # noqa: S608 - the library's own name
-        first = c.fetchone()[0] + 1
-        rows, links = [], []
-        for number, event in enumerate(stored_events, start=first):
+        rows, hashes = [], []
+        for event in stored_events:
             stream = str(event.originator_id)
             head = heads.get(stream) or self._head(c, stream)
             if event.originator_version != head.version + 1:
                 raise IntegrityError(f"{stream}: version {event.originator_version} does not follow {head.version}")
             hash_ = next_hash(head.hash, stream, event.originator_version, event.topic, event.state)
-            rows.append((number, stream, event.originator_version, event.topic, event.state))
-            links.append((number, bytes.fromhex(hash_)))
+            rows.append((stream, event.originator_version, event.topic, event.state))
+            hashes.append(bytes.fromhex(hash_))
             heads[stream] = Head(event.originator_version, hash_)
-        columns = "(rowid, originator_id, originator_version, topic, state)"
+        columns = "(originator_id, originator_version, topic, state)"
         _insert(c, f"INSERT INTO {self.events_table_name} {columns}", rows)
-        _insert(c, "INSERT INTO chain", links)
+        last = c.lastrowid or 0
+        ids = range(last + 1 - len(rows), last + 1)
+        _insert(c, "INSERT INTO chain", list(zip(ids, hashes, strict=True)))
         _insert(c, "INSERT OR REPLACE INTO known_messages (scope, key, context, time)", list(known))
         _insert(c, "INSERT OR REPLACE INTO positions", list((positions or {}).items()))
-        return range(first, first + len(rows))
+        return ids
 
     def _head(self, c: SQLiteCursor, stream: str) -> Head:
         return self._heads.get(stream) or self._read_head(c, stream)
@@ -136,12 +137,26 @@ class ChainedRecorder(SQLiteApplicationRecorder):
         """
         if (known := self._heads.get(stream)) is not None:
             return known
-        with self.datastore.transaction(commit=False) as c:
+        with self._reading() as c:
             return self._read_head(c, stream)
 
     def forget_heads(self) -> None:
         """Read the heads from disk again: after a failed save, what is remembered proves nothing."""
         self._heads.clear()
+
+    @contextmanager
+    def _reading(self) -> Iterator[SQLiteCursor]:
+        """For a single SELECT, which sees one state of the store by itself, without BEGIN and ROLLBACK around it.
+
+        Each statement lets go of the interpreter, and other threads keep it a while.
+        """
+        with self.datastore.get_connection(commit=False) as connection:
+            cursor = connection.cursor()
+            try:
+                with cursor:
+                    yield cursor
+            except sqlite3.Error as error:
+                raise PersistenceError(error) from error
 
     def rows(
         self, *, stream: str | None = None, gt: int = 0, lte: int | None = None, limit: int | None = None
@@ -158,7 +173,7 @@ class ChainedRecorder(SQLiteApplicationRecorder):
             values.append(lte)
         statement = f"{_ROWS} WHERE {' AND '.join(clauses)} ORDER BY {column} LIMIT ?"
         values.append(-1 if limit is None else limit)
-        with self.datastore.transaction(commit=False) as c:
+        with self._reading() as c:
             c.execute(statement, values)
             return [StoredRow(*row) for row in c.fetchall()]
 
@@ -221,7 +236,7 @@ class ChainedRecorder(SQLiteApplicationRecorder):
     def known_keys(self, pairs: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
         """Which of these (scope, key) pairs were taken in before."""
         found: set[tuple[str, str]] = set()
-        with self.datastore.transaction(commit=False) as c:
+        with self._reading() as c:
             for start in range(0, len(pairs), 400):
                 part = pairs[start : start + 400]
                 marks = ",".join(["(?,?)"] * len(part))
