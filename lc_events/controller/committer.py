@@ -75,7 +75,7 @@ class Committer:
             self._wake.notify()
 
     def note_position(self, name: str, notification_id: int) -> None:
-        """Save with the next commit, or after 200 ms, how far a reader of the log has gone."""
+        """Save within 200 ms how far a reader of the log has gone."""
         with self._wake:
             is_first = not self._positions
             self._positions[name] = notification_id
@@ -133,7 +133,7 @@ class Committer:
 
     def _flush_positions(self) -> None:
         with self._wake:
-            positions = dict(self._positions)
+            positions, self._positions = self._positions, {}
         if not positions:
             return
         try:
@@ -141,14 +141,7 @@ class Committer:
         except StoreError as error:
             _log.warning("%s; a position behind the truth only repeats reports", error)
         else:
-            self._forget_positions(positions)
             reach("position-saved")
-
-    def _forget_positions(self, saved: dict[str, int]) -> None:
-        with self._wake:
-            for name, position in saved.items():
-                if self._positions.get(name) == position:
-                    del self._positions[name]
 
     def _commit(self, work: list[Work]) -> None:
         batch = self._decide(work)
@@ -191,14 +184,11 @@ class Committer:
         return batch
 
     def _save(self, batch: Batch) -> None:
-        with self._wake:
-            positions = dict(self._positions)
         try:
-            self._patiently(lambda: self._journal.record(batch.events, known=batch.known, positions=positions))
+            self._patiently(lambda: self._journal.record(batch.events, known=batch.known))
         except IntegrityError:
             self._world.rebuild(self._journal, batch.states)
             raise
-        self._forget_positions(positions)
 
     def _patiently(self, attempt: Callable[[], T]) -> T:
         """Try until the store answers; StoreError only once we are stopping."""

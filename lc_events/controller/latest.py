@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from lc_events.application.journal import Journal
 from lc_events.controller.world import World
@@ -17,6 +18,7 @@ from lc_events.mqtt.topics import Topics
 __all__ = ["LatestValues"]
 
 _PAUSE = 0.1
+_AT_ONCE = 3
 
 
 class LatestValues:
@@ -52,25 +54,26 @@ class LatestValues:
         return max(0.0, min(self._changed.values()) - now) if self._changed else None
 
     def take_due(self, now: float) -> Iterator[Publication]:
-        """The publications that are due; one that equals what was published last on its topic is left out.
+        """Publications that are due; one that equals what was published last on its topic is left out.
 
-        Where the store cannot be read, the resource stays due.
+        Only of a few resources, for many become due together, and reports must not wait behind all of them: call again
+        while `due_in` is 0. Where the store cannot be read, the resource stays due.
         """
-        for stream, due in list(self._changed.items()):
-            if due <= now:
-                self._changed.pop(stream, None)
-                self._published[stream] = now
-                try:
-                    values = list(self._values(stream))
-                except Exception:
-                    self.changed(stream)
-                    raise
-                is_forced = stream in self._forced
-                self._forced.discard(stream)
-                for publication in values:
-                    if is_forced or self._payloads.get(publication.topic) != publication.payload:
-                        self._payloads[publication.topic] = publication.payload
-                        yield publication
+        due = (stream for stream, moment in list(self._changed.items()) if moment <= now)
+        for stream in islice(due, _AT_ONCE):
+            self._changed.pop(stream, None)
+            self._published[stream] = now
+            try:
+                values = list(self._values(stream))
+            except Exception:
+                self.changed(stream)
+                raise
+            is_forced = stream in self._forced
+            self._forced.discard(stream)
+            for publication in values:
+                if is_forced or self._payloads.get(publication.topic) != publication.payload:
+                    self._payloads[publication.topic] = publication.payload
+                    yield publication
 
     def _values(self, stream: str) -> Iterator[Publication]:
         namespace, kind, name = stream.split("/")
@@ -86,8 +89,7 @@ class LatestValues:
                 self._topics.state_model(self._node, namespace, name), None if job is None else job.model
             )
             if isinstance(state, JobState):
-                (head,) = self._journal.rows.rows(stream=stream, gt=state.version - 1, lte=state.version)
-                value = {"version": head.version, "hash": head.hash, "time": state.updated}
+                value = {"version": state.version, "hash": self._hash(state), "time": state.updated}
                 yield self._retained(self._topics.state_head(self._node, namespace, name), value)
         else:
             dataset = state if isinstance(state, DatasetState) and state.is_live else None
@@ -95,6 +97,14 @@ class LatestValues:
                 self._topics.state_dataset(self._node, namespace, name),
                 None if dataset is None else dataset_view(dataset),
             )
+
+    def _hash(self, state: JobState) -> str:
+        """The hash of a state's last event: the head's, unless a commit has just gone ahead of the state."""
+        rows = self._journal.rows
+        head = rows.head(state.stream)
+        if head.version == state.version:
+            return head.hash
+        return rows.hashes(state.stream, [state.version])[state.version]
 
     @staticmethod
     def _retained(topic: str, value: object) -> Publication:

@@ -167,6 +167,29 @@ def test_a_head_that_a_reader_took_is_not_put_over_a_newer_one(journal):
     assert journal.head(stream("one")).version == 200
 
 
+class StoppedClock(SystemClock):
+    """No pause ever ends."""
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+def test_positions_noted_between_many_commits_are_saved_together(journal):
+    timers = Timers()
+    committer = Committer(journal, World.load(journal), StoppedClock(), timers)
+    committer.start()
+    for number in range(1, 21):
+        work = Insert(f"job{number}")
+        committer.note_position("outbox", number)
+        committer.submit(work)
+        eventually(lambda work=work: work.settled == "committed")
+    assert journal.rows.position("outbox") == 0
+    (flush,) = timers.take_due(float("inf"))
+    flush()
+    assert journal.rows.position("outbox") == 20
+    committer.stop()
+
+
 def test_a_repeat_within_one_batch_is_seen_before_it_is_committed():
     recent = Recent(lambda _scope, _limit: [])
     identity = identify("worker/w1", None, {"status": "running"}, dup=False)
