@@ -11,7 +11,7 @@ import pytest
 from support.waiting import eventually
 
 from lc_events.errors import BrokerError
-from lc_events.mqtt.client import Connected, MqttClient
+from lc_events.mqtt.client import Connected, MqttClient, Publication
 from lc_events.mqtt.settings import MqttSettings
 
 _PROTOCOL_LEVEL = 8
@@ -81,3 +81,47 @@ def test_a_server_that_is_no_broker_is_named_as_such():
     with answering(lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n") as (port, _), _client(port, []) as client:
         eventually(lambda: client.last_error)
         assert "is it MQTT at all?" in (client.last_error or "")
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_refused"),
+    [
+        (b"", False),
+        (b"\x00", False),
+        (b"\x00\x00", False),
+        (b"\x10", False),
+        (b"\x10\x00", False),
+        (b"\x87", True),
+        (b"\x97\x00", True),
+    ],
+)
+def test_every_form_of_a_puback_is_understood(reason, is_refused):
+    """MQTT 5 section 3.4.2: the reason may be left out, and the length of the properties too."""
+    errors: list[str | None] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            peer, _ = server.accept()
+            with peer:
+                peer.recv(4096)
+                peer.sendall(b"\x20\x03\x00\x00\x00")
+                publish = peer.recv(4096)
+                mid = publish[publish.index(b"topic") + len(b"topic") :][:2]
+                peer.sendall(b"\x40" + bytes([2 + len(reason)]) + mid + reason)
+                peer.recv(4096)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        client = MqttClient(
+            MqttSettings("127.0.0.1", server.getsockname()[1]),
+            on_message=lambda _: None,
+            on_published=lambda _, error: errors.append(error),
+            clean=True,
+        )
+        with client:
+            client.wait_connected(10)
+            client.publish(Publication("topic", b"payload"))
+            eventually(lambda: errors)
+        thread.join(10)
+    assert len(errors) == 1
+    assert (errors[0] is not None) == is_refused
