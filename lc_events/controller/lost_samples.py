@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from lc_events.application.audit.provenance import arrivals
@@ -24,6 +24,7 @@ _log = logging.getLogger("lc_events.datasets")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _ARRIVING = (e.GlobalManagerMessageReceived.__name__, e.SamplesArrived.__name__)
+_ROWS_AT_ONCE = 5000
 _WHAT_TO_DO = (
     "put the files back from a copy, or delete the job and insert it again, to begin anew with what the dataset holds"
 )
@@ -109,11 +110,16 @@ class LostSamples:
         for job in self._world.jobs():
             if not job.is_live or job.namespace != dataset.namespace:
                 continue
-            rows = [row for row in self._journal.rows.rows(stream=job.stream) if row.name in _ARRIVING]
-            for spooled, records in arrivals(map(self._journal.decode, rows)):
+            for spooled, records in arrivals(self._arriving(job.stream)):
                 if (records.dataset, records.epoch) == (dataset.name, dataset.epoch):
                     found[spooled] = Batch(records.rows, records.bytes, spooled, None)
         return found.values()
+
+    def _arriving(self, stream: str) -> Iterator[e.Event]:
+        version = 0
+        while rows := self._journal.rows.rows(stream=stream, gt=version, limit=_ROWS_AT_ONCE):
+            yield from (self._journal.decode(row) for row in rows if row.name in _ARRIVING)
+            version = rows[-1].version
 
     def _ended(self, stream: str, *, read_again: int = 0) -> None:
         if read_again:

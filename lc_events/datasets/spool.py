@@ -21,6 +21,7 @@ __all__ = ["Spool"]
 
 CHUNK_BYTES = 1 << 20
 SEGMENT_BYTES = 64 << 20
+_RESTORED = "restored"
 
 
 class Spool:
@@ -98,6 +99,7 @@ class Spool:
         """Go back to `length` records; the next one gets this number, even if earlier ones were lost."""
         with self._lock, _explained(self._folder):
             self._close(sync=False)
+            shutil.rmtree(self._folder / _RESTORED, ignore_errors=True)  # of a restoring that was killed
             found = self._found()
             for segment in found:
                 if segment.first >= length:
@@ -132,9 +134,8 @@ class Spool:
 
         They take the place of what is left of the same records; what is not committed goes, as with `cut`.
         """
-        folder = self._folder / "restored"
+        folder = self._folder / _RESTORED
         try:
-            shutil.rmtree(folder, ignore_errors=True)
             part = Spool(folder, segment_bytes=self._segment_bytes)
             part.cut(first)
             yield part

@@ -199,6 +199,15 @@ def test_a_restoring_that_fails_leaves_what_was_there(folder):
     assert not (folder / "restored").exists()
 
 
+def test_what_a_killed_restoring_left_goes_at_the_start(folder):
+    append(spool := Spool(folder), RECORDS)
+    spool.sync()
+    (folder / "restored").mkdir()
+    (folder / "restored" / f"{0:020}.data").write_bytes(b"a half")
+    Spool(folder).cut(5)
+    assert not (folder / "restored").exists()
+
+
 def test_files_that_are_put_back_are_found_by_the_next_cut(folder):
     append(spool := Spool(folder), RECORDS)
     spool.sync()
