@@ -68,7 +68,9 @@ class LostSamples:
 
     def words(self, stream: str) -> str:
         """What is known of lost samples of a dataset, and what to do."""
-        loss = self._losses.get(stream)
+        dataset, loss = self._world.dataset(stream), self._losses.get(stream)
+        if dataset is None or not dataset.is_live:
+            return f"the dataset, whose file may hold them, is not here: {_WHAT_TO_DO}"
         return "they are looked for in the dataset's file" if loss is None else f"{loss.why}: {_WHAT_TO_DO}"
 
     def _attempt(self, stream: str, spool: Spool, follower: Follower, needed: Sequence[Range]) -> float | None:
@@ -83,9 +85,8 @@ class LostSamples:
         pause = min(_FIRST_PAUSE * 2.0 ** min(attempts, 10), _LONGEST_PAUSE)
         self._losses[stream] = _Loss(why, attempts + 1, self._clock.monotonic() + pause)
         if before is None or before.why != why:
-            _log.warning(
-                "%s: the spool lost %d samples that jobs need, and %s: %s", stream, _count(still), why, _WHAT_TO_DO
-            )
+            words = "%s: %d samples that jobs need are lost from the spool %s, and %s: %s"
+            _log.warning(words, stream, _count(still), spool.folder, why, _WHAT_TO_DO)
         return pause
 
     def _read_again(self, stream: str, follower: Follower, lost: Iterable[Range]) -> str:

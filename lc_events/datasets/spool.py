@@ -45,6 +45,11 @@ class Spool:
         self._committed = self._length
 
     @property
+    def folder(self) -> Path:
+        """Where its files lie."""
+        return self._folder
+
+    @property
     def length(self) -> int:
         """Number the next record gets."""
         return self._length

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.invariants import assert_invariants
 from support.local_controller import ControllerProcess
-from support.played_gm import PlayedGm, train_ready
+from support.played_gm import PlayedGm, train_ready, trained
 from support.sedna import condition
 from support.waiting import eventually
 
@@ -78,6 +78,30 @@ def test_lost_samples_are_read_again_from_the_file_that_still_holds_them(lc, gm,
     assert "that the spool had lost were read again" in lc.log
 
 
+def test_jobs_that_took_the_same_records_at_other_times_both_get_them_back(lc):
+    gm = PlayedGm(lc)
+    lc.write("/data/table.csv", 'n,text\r\n0,"two\nlines"\r\n1,b\r\n')
+    gm.dataset("table", url="/data/table.csv", format_="csv")
+    gm.job("early", dataset="table", train_prob=0.5, trigger=more_than(10))
+    gm.expect({"numberOfSamples": 2})
+    lc.append("/data/table.csv", "2,c\r\n3,d\r\n")
+    gm.expect({"numberOfSamples": 4})
+    gm.job("late", dataset="table", train_prob=1.0, trigger=more_than(10))
+    eventually(lambda: lc.job("late")["samples"]["seen"] == 4 and lc.job("early")["samples"]["seen"] == 4)
+    lc.stop()
+    shutil.rmtree(lc.state_dir / "spool")
+    lc.start()
+    gm.job("early", dataset="table", train_prob=0.5, trigger=more_than(1))
+    gm.job("late", dataset="table", train_prob=1.0, trigger=more_than(1))
+    gm.expect_all(train_ready(1, "early", "csv"), train_ready(1, "late", "csv"))
+    early, late = (lc.file(f"/output/{job}/data/train/1/data.csv").read_text() for job in ("early", "late"))
+    assert early == 'n,text\n0,"two\nlines"\n2,c\n'
+    assert late == 'n,text\n0,"two\nlines"\n1,b\n2,c\n3,d\n'
+    gm.move(*trained(1, "early"), name="early")
+    assert gm.next_up()["content"]["phase"] == "Eval"
+    assert lc.file("/output/early/data/eval/1/data.csv").read_text() == "n,text\n1,b\n3,d\n"
+
+
 def test_samples_that_no_file_holds_any_more_are_named_and_tried_again_and_others_go_on(lc, gm):
     spool, copy = spool_of(lc), spool_of(lc).with_name("copy")
     shutil.copytree(spool, copy)
@@ -98,7 +122,7 @@ def test_samples_that_no_file_holds_any_more_are_named_and_tried_again_and_other
     gm.expect({"numberOfSamples": 2})
     eventually(lambda: (job := lc.job("job2")) and job["samples"]["seen"] == 2)
     assert len(failures(lc)) <= 2
-    assert len([line for line in lc.log.splitlines() if "the spool lost 10 samples" in line]) == 1
+    assert len([line for line in lc.log.splitlines() if "10 samples that jobs need are lost" in line]) == 1
 
     for path in copy.iterdir():
         path.rename(spool / path.name)
@@ -120,3 +144,14 @@ def failures(lc: ControllerProcess) -> list[dict]:
     """What was said of job1's effects that fail."""
     events = lc.tap.of(lc.topic("events/{node}/jobs/default/job1"))
     return [m.json["data"] for m in events if m.json["type"].endswith(".TriggerFailed.v1")]
+
+
+def test_samples_of_a_dataset_that_was_taken_away_are_had_again_once_it_is_back(lc, gm):
+    gm.delete("ds", kind="dataset")
+    eventually(lambda: lc.latest("state/{node}/datasets/default/ds") is None)
+    shutil.rmtree(spool_of(lc))
+    gm.job(train_prob=1.0, trigger=more_than(5))
+    eventually(lambda: "is not here: put the files back" in failures(lc)[-1]["error"])
+    gm.dataset()
+    gm.expect_all({"numberOfSamples": 10}, train_ready(1))
+    assert lc.file("/output/job1/data/train/1/data.txt").read_text() == SAMPLES
