@@ -1,4 +1,4 @@
-"""paho's client with fewer system calls: what has come is read at once, what is to go is written at once."""
+"""paho's client with less to do: what has come is read at once, what is to go is written at once, and no garbage."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _CONFIRMED = {
 class BufferedClient(paho.Client):
     """Reads a byte, a length and a rest from memory, where paho asks the socket for each of them.
 
-    Each system call gives other threads the interpreter, and getting it back is what takes long. Nor are the usual
-    confirmations taken apart anew, each with a table of all reasons. The three methods are paho's own, of 2.1 and 2.2;
-    where a later one does without them, everything works as before, only slower.
+    Each system call gives other threads the interpreter, and getting it back is what takes long. The methods behind an
+    underscore are paho's own, of 2.1 and 2.2; where a later one does without them, everything works as before, only
+    slower.
     """
 
     _ahead = b""
@@ -63,7 +63,13 @@ class BufferedClient(paho.Client):
                 return
             self._behind = self._behind[sent:]
 
+    def _handle_on_message(self, message: paho.MQTTMessage) -> None:
+        """No callbacks by topic: the search leaves cycles of garbage, and all threads stop when it is collected."""
+        if self.on_message is not None:
+            self.on_message(self, self._userdata, message)
+
     def _handle_pubackcomp(self, cmd: Literal["PUBACK", "PUBCOMP"]) -> MQTTErrorCode:
+        """The usual confirmations are not taken apart, each with a table of all reasons of its own."""
         packet = bytes(self._in_packet["packet"])
         reason = _CONFIRMED.get(packet[2:]) if cmd == "PUBACK" and len(packet) >= _PACKET_ID_BYTES else None
         if reason is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import queue
 import threading
 
@@ -99,3 +100,22 @@ def test_messages_of_all_sizes_come_whole_over_tls(tmp_path):
                 received = heard.get(timeout=10)
                 client.ack(received)
                 assert received.payload == bytes([size % 251]) * size
+
+
+def test_messages_leave_no_cycles_to_the_garbage_collector(shared_mosquitto, topic_root):
+    received: list[Received] = []
+    client = MqttClient(
+        settings(shared_mosquitto.url, topic_root), subscriptions=[topic_root], on_message=received.append, clean=True
+    )
+    with client:
+        client.wait_connected(10)
+        gc.collect()
+        gc.disable()
+        try:
+            for number in range(200):
+                client.publish(Publication(topic_root, str(number).encode()))
+            eventually(lambda: len(received) == 200)
+            found = gc.collect()
+        finally:
+            gc.enable()
+    assert found < 200
