@@ -44,4 +44,5 @@ class _Connections(SQLiteConnectionPool):
             if mode != "wal":
                 connection.execute("PRAGMA journal_mode=WAL")
             self.is_journal_mode_wal = True
+        connection.row_factory = sqlite3.Row
         return SQLiteConnection(connection, self.max_age)
