@@ -169,7 +169,7 @@ class Spool:
                 segment.remove()
 
     def read(self, first: int, last: int) -> Iterator[bytes]:
-        """Bytes of the records [first, last), in chunks; `StorageError` with code `lost` where one of them is gone."""
+        """Bytes of the records [first, last), in chunks; `StorageError`, code `lost` or `damaged`, where one is gone."""
         with self._lock:
             segments = [replace(segment) for segment in self._segments]
         while first < last:
@@ -199,7 +199,11 @@ class Spool:
                 start += len(chunk)
                 yield chunk
         if not chunk.endswith(b"\n"):
-            raise lost  # foreign bytes, in one of the two files
+            raise StorageError(
+                f"records {first} to {last} are not as they were written to {segment.data}: delete that file, and they "
+                "are read again from the dataset's file, if it still holds them",
+                code="damaged",
+            )
 
     @staticmethod
     def _lost(where: Path, first: int, last: int) -> StorageError:

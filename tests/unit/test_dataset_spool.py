@@ -229,9 +229,9 @@ def test_foreign_bytes_are_no_records(folder, suffix):
     spool.sync()
     (path,) = folder.glob(f"*{suffix}")
     path.write_bytes(b"\0" * path.stat().st_size)
-    with pytest.raises(StorageError, match="lost or cut") as caught:
+    with pytest.raises(StorageError, match="delete that file") as caught:
         read(spool, 0, 5)
-    assert (caught.value.code, str(path.parent) in str(caught.value)) == ("lost", True)
+    assert (caught.value.code, str(path.with_suffix(".data")) in str(caught.value)) == ("damaged", True)
 
 
 def test_a_full_disk_is_told_and_cut_off(folder):
