@@ -169,7 +169,7 @@ class Spool:
                 segment.remove()
 
     def read(self, first: int, last: int) -> Iterator[bytes]:
-        """Bytes of the records [first, last), in chunks; `StorageError`, code `lost` or `damaged`, where one is gone."""
+        """Bytes of the records [first, last), in chunks; `StorageError` (`lost`, `damaged`) where one is gone."""
         with self._lock:
             segments = [replace(segment) for segment in self._segments]
         while first < last:
