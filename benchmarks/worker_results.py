@@ -2,7 +2,8 @@
 
     python benchmarks/worker_results.py [--results 5000] [--jobs 50] [--pace 500] [--runs 3]
 
-`bare` is the floor of the same run: a paho client that receives each result and publishes one reply, nothing stored.
+`bare` is the floor of the same run: a paho client that receives each result and publishes one reply, nothing stored;
+its paced latencies say how late the machine and this program themselves are.
 Broker, load and controller share the machine. A result counts when its report has come up; latencies are from the
 sending of a result to that moment, without those of the first second.
 """
@@ -19,6 +20,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests"), str(Path(__file__).parent)]
@@ -154,16 +157,27 @@ def latencies(port: int, reports: Reports, results: range, jobs: int, pace: floa
     return sorted(reports.came[number] - sent[number] for number in warm)
 
 
-def bare_rate(port: int, results: int, jobs: int) -> tuple[float, float]:
-    reports = Reports(port)
+@contextmanager
+def bare_loop(port: int) -> Iterator[int]:
+    """The id of a process that answers."""
     process = subprocess.Popen([sys.executable, "-c", BARE, str(port)], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        return rate(port, reports, range(results), jobs), cpu_seconds(process.pid) / results
+        yield process.pid
     finally:
         process.kill()
         process.wait()
+
+
+def bare_rate(port: int, results: int, jobs: int) -> tuple[float, float]:
+    with bare_loop(port) as pid:
+        return rate(port, Reports(port), range(results), jobs), cpu_seconds(pid) / results
+
+
+def bare_latencies(port: int, jobs: int, pace: float) -> list[float]:
+    with bare_loop(port):
+        return latencies(port, Reports(port), range(6 * int(pace)), jobs, pace)
 
 
 def start_controller(folder: Path, port: int, jobs: int) -> subprocess.Popen[bytes]:
@@ -219,6 +233,7 @@ def main() -> None:
         folder = Path(name)
         with Mosquitto(folder / "mosquitto", max_inflight_messages=500) as broker:
             bare = [bare_rate(broker.port, given.results, given.jobs) for _ in range(given.runs)]
+            bare_paced = bare_latencies(broker.port, given.jobs, given.pace)
             process = start_controller(folder, broker.port, given.jobs)
             try:
                 reports, ours, used = Reports(broker.port), [], cpu_seconds(process.pid)
@@ -243,15 +258,18 @@ def main() -> None:
     print(
         f"controller, durable:       {_rates(ours)} results/s, {ratio:.2f} of the bare loop, {used * 1e6:.0f} us each"
     )
-    print(
-        f"paced at {given.pace:.0f}/s:          p50 {paced[len(paced) // 2] * 1e3:.1f} ms,"
-        f" p99 {paced[int(len(paced) * 0.99)] * 1e3:.1f} ms, max {paced[-1] * 1e3:.1f} ms"
-    )
+    print(f"paced at {given.pace:.0f}/s, bare:    {_percentiles(bare_paced)}")
+    print(f"paced at {given.pace:.0f}/s, durable: {_percentiles(paced)}")
     print(f"resident: {resident:.0f} MB")
 
 
 def _rates(found: list[float]) -> str:
     return f"{statistics.median(found):,.0f} ({min(found):,.0f} to {max(found):,.0f})"
+
+
+def _percentiles(found: list[float]) -> str:
+    p50, p99 = found[len(found) // 2], found[int(len(found) * 0.99)]
+    return f"p50 {p50 * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms, max {found[-1] * 1e3:.1f} ms"
 
 
 if __name__ == "__main__":
