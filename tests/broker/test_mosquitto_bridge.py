@@ -12,6 +12,8 @@ from support.tap import Tap, Tapped
 from support.visitor import MQTT_3_1_1, MQTT_5, Visitor
 from support.waiting import eventually
 
+from lc_events.mqtt.client import MqttClient
+from lc_events.mqtt.settings import MqttSettings
 from lc_events.mqtt.topics import Topics
 
 TOPICS = Topics()
@@ -182,6 +184,17 @@ def test_properties_and_the_retain_flag_survive_from_the_edge_to_the_cloud(sides
     cloud.wait_for_topic(STATE)
     with Tap(sides.cloud.port, STATE, **sides.cloud.login(TESTER)) as late:
         assert late.wait_for_topic(STATE).retain
+
+
+def test_what_the_cloud_retains_says_so_to_a_controller_at_the_edge_while_it_is_connected(sides):
+    cloud, received = sides.tap(sides.cloud, "none"), []
+    settings = MqttSettings(port=sides.edge.port, **sides.edge.login(TESTER))
+    with MqttClient(settings, subscriptions=[DOWN], on_message=received.append, clean=True) as client:
+        client.wait_connected(10)
+        cloud.publish(DOWN, b"retained", retain=True)
+        cloud.publish(DOWN, b"live")
+        eventually(lambda: len(received) == 2)
+        assert [(each.payload, each.retain) for each in received] == [(b"retained", True), (b"live", False)]
 
 
 def test_what_the_cloud_says_while_the_edges_broker_is_down_waits_for_it(sides):
