@@ -41,7 +41,7 @@ class Folded(Protocol):
 
 S = TypeVar("S", bound=Folded)
 
-_PAGE = 500
+_PAGE, _PIECE = 500, 100
 
 
 Follow = Callable[[str, Iterable[Event], list[str]], Iterator[Event]]
@@ -115,11 +115,12 @@ class Archive(Generic[S]):
     ) -> Iterator[StoredRow]:
         """The rows of versions above `after`, up to `last` or to the end, without holding them all.
 
-        `rest` is called after each page of 500, for whoever must not stand in the way of others.
+        `rest` is called after every 100 of them, for whoever must not stand in the way of others.
         """
         while page := self.journal.rows.rows(stream=stream, gt=after, lte=last, limit=_PAGE):
-            yield from page
-            rest()
+            for start in range(0, len(page), _PIECE):
+                yield from page[start : start + _PIECE]
+                rest()
             if page[-1].version <= after:
                 return  # as only a version does that is no number
             after = page[-1].version

@@ -102,7 +102,7 @@ def _missing(stream: str, seen: Collection[Head]) -> Checked:
 def check_in(
     archive: Archive[Any], stream: str, heads: Collection[Head] = (), *, rest: Callable[[], None] = go_on
 ) -> Checked:
-    """Check one stream of a store, and what a cache says of it; `rest` is called every 500 events."""
+    """Check one stream of a store, and what a cache says of it; `rest` is called every 100 events."""
     rows = archive.walk(stream, rest=rest)
     checked = check_stream(stream, rows, decode=archive.journal.decode, follow=archive.kind.follow, heads=heads)
     return _check_snapshots(archive, checked, rest)
