@@ -23,6 +23,7 @@ from lc_events.datasets.spool import Spool
 from lc_events.domain.dataset import DatasetState
 from lc_events.domain.decisions import Facts
 from lc_events.domain.job import JobState
+from lc_events.domain.pauses import pause_after
 from lc_events.domain.stamp import stamp
 from lc_events.errors import StorageError
 from lc_events.faults import reach
@@ -32,7 +33,6 @@ __all__ = ["Following"]
 
 _log = logging.getLogger("lc_events.datasets")
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _STOP_SECONDS = 8.0
 _NO_TROUBLE = ("missing", "not_a_file", "csv_quote", "csv_header")
 """An object that is not there yet, or is not what it should be: looked at again every period."""
@@ -92,6 +92,8 @@ class Following:
         self._watch = watch
         self._unwatch = unwatch
         self._followed: dict[str, _Followed] = {}
+        self._ending: dict[str, _Followed] = {}
+        """Those that ended amid a look, which may still write into the spool: the next one waits for it."""
         self._lost = LostSamples(journal, world, clock)
         self._lanes = Lanes("datasets")
 
@@ -157,13 +159,15 @@ class Following:
             self._request(followed)
 
     def _begin(self, state: DatasetState, *, trouble: str | None = None, failures: int = 0) -> None:
+        if state.stream in self._ending:
+            return
         try:
             spool = self._opened_spool(state)
         except StorageError as error:
             if str(error) != trouble:
                 _log.warning("%s: %s", state.stream, error)
             again = partial(self._begin_again, state, str(error), failures + 1)
-            self._committer.later(_pause(failures), again)
+            self._committer.later(pause_after(failures + 1), again)
             return
         path = self._locations.path(state.url)
         mark = None if state.mark is None else Mark.from_json(state.mark)
@@ -179,7 +183,7 @@ class Following:
 
     def _begin_again(self, state: DatasetState, trouble: str, failures: int) -> None:
         """What changed meanwhile has begun anew by itself."""
-        if self._world.dataset(state.stream) is state:
+        if self._world.dataset(state.stream) is state and state.stream not in self._followed:
             self._begin(state, trouble=trouble, failures=failures)
 
     def _opened_spool(self, state: DatasetState) -> Spool:
@@ -196,7 +200,10 @@ class Following:
         return max(ends)
 
     def _end(self, followed: _Followed) -> None:
-        followed.ended = True
+        with followed.lock:
+            followed.ended = True
+            if followed.is_busy:
+                self._ending[followed.stream] = followed
         del self._followed[followed.stream]
         path = followed.path
         if path is not None and not any(other.path == path for other in self._followed.values()):
@@ -222,11 +229,22 @@ class Following:
             followed.is_busy = False
             again_in = followed.rest or (0.0 if followed.again else again_in)
             followed.rest_until = self._clock.monotonic() + followed.rest
-        if again_in is not None and not followed.ended:
+            has_ended = followed.ended
+        if has_ended:
+            self._committer.later(0.0, lambda: self._ended(followed))
+        elif again_in is not None:
             if again_in <= 0:
                 self._request(followed)
             else:
                 self._committer.later(again_in, lambda: self._request(followed))
+
+    def _ended(self, followed: _Followed) -> None:
+        """The last look of one that ended is settled; on the committer's thread."""
+        if self._ending.get(followed.stream) is followed:
+            del self._ending[followed.stream]
+            dataset = self._world.dataset(followed.stream)
+            if dataset is not None:
+                self._follow(dataset)
 
     def _attend(self, followed: _Followed) -> None:
         """On a thread of its lane: restore what the spool lost, serve a job that lags, else look at the file."""
@@ -324,9 +342,5 @@ class Following:
 
 
 def _rest(followed: _Followed) -> None:
-    followed.rest = _pause(followed.failures)
     followed.failures += 1
-
-
-def _pause(failures: int) -> float:
-    return min(_FIRST_PAUSE * 2.0 ** min(failures, 10), _LONGEST_PAUSE)
+    followed.rest = pause_after(followed.failures)

@@ -15,6 +15,7 @@ from lc_events.datasets.source import UnreadableError
 from lc_events.datasets.spool import Spool
 from lc_events.domain import events as e
 from lc_events.domain.dataset import DatasetState
+from lc_events.domain.pauses import pause_after
 from lc_events.errors import StorageError
 from lc_events.runtime.clock import Clock
 
@@ -22,7 +23,6 @@ __all__ = ["LostSamples"]
 
 _log = logging.getLogger("lc_events.datasets")
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _ARRIVING = (e.GlobalManagerMessageReceived.__name__, e.SamplesArrived.__name__)
 _ROWS_AT_ONCE = 5000
 _WHAT_TO_DO = (
@@ -81,9 +81,9 @@ class LostSamples:
             self._ended(stream, read_again=_count(lost))
             return None
         before = self._losses.get(stream)
-        attempts = 0 if before is None else before.attempts
-        pause = min(_FIRST_PAUSE * 2.0 ** min(attempts, 10), _LONGEST_PAUSE)
-        self._losses[stream] = _Loss(why, attempts + 1, self._clock.monotonic() + pause)
+        attempts = 1 if before is None else before.attempts + 1
+        pause = pause_after(attempts)
+        self._losses[stream] = _Loss(why, attempts, self._clock.monotonic() + pause)
         if before is None or before.why != why:
             words = "%s: %d samples that jobs need are lost from the spool %s, and %s: %s"
             _log.warning(words, stream, _count(still), spool.folder, why, _WHAT_TO_DO)

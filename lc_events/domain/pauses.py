@@ -1,4 +1,4 @@
-"""How long an effect that failed waits for its next attempt: 1 s, 2 s … 60 s."""
+"""How long what failed waits for its next attempt: 1 s, 2 s … 60 s."""
 
 from __future__ import annotations
 

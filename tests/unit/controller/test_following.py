@@ -94,10 +94,16 @@ class Scene:
         )
 
     @staticmethod
-    def _inserted(name: str) -> DatasetState:
-        resource = dataset_resource(name=name, url=f"/data/{name}.txt")
+    def _inserted(name: str, file: str = "") -> DatasetState:
+        resource = dataset_resource(name=name, url=f"/data/{file or name}.txt")
         message = down(resource, kind="dataset", name=name)
         return receive_dataset_message(DatasetState(f"default/dataset/{name}"), message, "2024-01-01T00:00:00Z")[1]
+
+    def moves(self, name: str, file: str) -> None:
+        """GM has a dataset lie in another file."""
+        state = self._inserted(name, file)
+        self.world.replace({state.stream: state})
+        self.following.consider([state])
 
     def pauses(self, count: int) -> list[float]:
         return [self.time.next_pause() for _ in range(count)]
@@ -156,3 +162,18 @@ def test_a_spool_that_cannot_be_opened_keeps_nobody_else_from_beginning(scene, c
     place.rmdir()
     assert scene.time.next_pause() == PAUSES[7]
     eventually(lambda: len(scene.time.looks) == 2)
+
+
+def test_one_look_at_a_time_writes_into_a_spool_when_the_dataset_moves_to_another_file(scene, tmp_path):
+    scene.following.consider(scene.datasets[:1])
+    eventually(lambda: scene.time.looks)
+    scene.moves("ds", "other")
+    scene.moves("ds", "third")
+    (tmp_path / "data/third.txt").write_text("c\n")
+    scene.following.noticed(tmp_path / "data/third.txt")
+    assert len(list((scene.spool / "default/ds").glob("*.data"))) == 1
+    assert (scene.spool / f"default/ds/{0:020}.data").read_bytes() == b"a\nb\n"
+    scene.time.looks[0].failed(OSError("the store has no space"))
+    assert scene.time.next_pause() == 0
+    eventually(lambda: len(scene.time.looks) == 2)
+    assert (scene.spool / f"default/ds/{0:020}.data").read_bytes() == b"c\n"
