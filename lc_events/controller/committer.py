@@ -50,6 +50,7 @@ class Committer:
         self._room = threading.Condition(lock)
         self._stopping = False
         self._positions: dict[str, int] = {}
+        self._is_flush_planned = False
         self._listeners: list[Callable[[Iterable[State]], None]] = []
         self._readers: list[Callable[[Sequence[Event]], None]] = []
         self._thread = threading.Thread(target=self._run, name="committer", daemon=True)
@@ -75,12 +76,12 @@ class Committer:
             self._wake.notify()
 
     def note_position(self, name: str, notification_id: int) -> None:
-        """Save within 200 ms how far a reader of the log has gone."""
+        """Save with the next commit, or within 200 ms, how far a reader of the log has gone."""
         with self._wake:
-            is_first = not self._positions
             self._positions[name] = notification_id
-        if is_first:
-            self.later(_POSITION_PAUSE, self._flush_positions)
+            if not self._is_flush_planned:
+                self._is_flush_planned = True
+                self.later(_POSITION_PAUSE, self._flush_positions)
 
     def wait_for_room(self) -> None:
         """Wait until the queue is short enough for one more message: a store that fails must not fill the memory."""
@@ -132,16 +133,23 @@ class Committer:
         return None
 
     def _flush_positions(self) -> None:
-        with self._wake:
-            positions, self._positions = self._positions, {}
+        self._is_flush_planned = False
+        positions = self._take_positions()
         if not positions:
             return
         try:
             self._journal.record([], positions=positions)
         except StoreError as error:
             _log.warning("%s; a position behind the truth only repeats reports", error)
+            with self._wake:
+                self._positions = {**positions, **self._positions}
         else:
             reach("position-saved")
+
+    def _take_positions(self) -> dict[str, int]:
+        with self._wake:
+            positions, self._positions = self._positions, {}
+        return positions
 
     def _commit(self, work: list[Work]) -> None:
         batch = self._decide(work)
@@ -184,8 +192,9 @@ class Committer:
         return batch
 
     def _save(self, batch: Batch) -> None:
+        positions = self._take_positions()
         try:
-            self._patiently(lambda: self._journal.record(batch.events, known=batch.known))
+            self._patiently(lambda: self._journal.record(batch.events, known=batch.known, positions=positions))
         except IntegrityError:
             self._world.rebuild(self._journal, batch.states)
             raise
