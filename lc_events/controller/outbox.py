@@ -62,7 +62,7 @@ class Outbox:
         self._clock = clock
         self._publish = publish
         self._note_position = note_position
-        self._position = self._cursor = journal.rows.position(POSITION)
+        self._position = self._cursor = self._reported = journal.rows.position(POSITION)
         self._changed = threading.Condition()
         self._connected = False
         self._connection = 0
@@ -108,6 +108,7 @@ class Outbox:
         with self._changed:
             self._connection += 1
             self._connected = True
+            self._reported = max(self._reported, self._position)
             self._position = self._cursor = self._mark.begin(self._position)
             self._outstanding.clear()
             self._untold.clear()
@@ -284,7 +285,9 @@ class Outbox:
             self._has_news = False
             cursor = self._cursor
         rows = self._journal.rows.rows(gt=cursor, limit=_CHUNK)
-        urgent = [(row, publication) for row in rows for publication in self._urgent(row)]
+        # reports and `done` that a broker lost are repeated end to end, so only events are told again
+        new = (row for row in rows if row.notification_id > self._reported)
+        urgent = [(row, publication) for row in new for publication in self._urgent(row)]
         with self._changed:
             if not rows or connection != self._connection:
                 return

@@ -132,6 +132,7 @@ def test_it_begins_where_the_brokers_own_mark_stands_and_leaves_the_mark_at_the_
         told = [each for _, each in broker.taken[begin:] if "/events/" in each.topic]
         versions = [orjson.loads(each.payload)["sequence"] for each in told]
         assert versions == list(range(position + 1, len(HISTORY.events) + 1))
+    assert len([each for _, each in broker.taken if "/up/" in each.topic]) == 1
     finish(outbox, broker)
     marks = [publication for _, publication in broker.taken if publication.topic == MARK]
     assert orjson.loads(marks[-1].payload)["position"] == len(HISTORY.events)
