@@ -30,14 +30,13 @@ def chained(previous: str, stream: str, version: int, name: str, state: bytes) -
 
 
 def retained(lc) -> dict[str, object]:
-    """What the broker gives somebody who comes now, by topic below `state/NODE/`; without the status."""
+    """What the broker gives somebody who comes now, by topic below `state/NODE/`; of streams alone."""
     prefix, last = lc.topic("state/{node}/"), lc.topic("answer/{node}/nobody")
     with Tap(lc.tap.port, f"{prefix}#", last) as tap:
         tap.publish(last, b"")
         tap.wait_for_topic(last)
         values = {m.topic.removeprefix(prefix): m.json for m in tap.messages if m.retain}
-    del values["status"]
-    return values
+    return {topic: value for topic, value in values.items() if topic not in ("status", "outbox")}
 
 
 def replayed(lc) -> dict[str, object]:
