@@ -187,7 +187,7 @@ class LocalStorage:
             missing = []
             at = folder
             while not at.is_dir():
-                if at.exists():
+                if at.exists() and not at.is_dir():  # another thread may just have made it
                     raise NotADirectoryError(errno.EEXIST, f"{at} is not a folder")
                 missing.append(at)
                 at = at.parent
