@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import posixpath
 import re
-from urllib.parse import unquote
+from string import hexdigits
+
+from lc_events.messages.resources import below, is_s3
 
 __all__ = ["lies_in", "read_place"]
 
 _SCHEME = "s3://"
 _BUCKET = re.compile(r"[A-Za-z0-9._-]{1,255}")
 """As boto3 checks it before it asks a server."""
+
+_DECODED = {high + low: chr(int(high + low, 16)) for high in hexdigits for low in hexdigits}
+"""What `%XX` stands for; above 0x7F some byte of another character, which is neither `.` nor `/` nor part of `%XX`."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _RULE = "must be a local folder such as /models, s3://BUCKET or s3://BUCKET/PREFIX"
@@ -23,7 +28,7 @@ def read_place(text: str) -> str:
     """
     if _CONTROL.search(text) or _climbs(text):
         raise ValueError(f"{_RULE}, without '..' and control characters")
-    if text.startswith(_SCHEME):
+    if is_s3(text):
         bucket, *names = text.removesuffix("/").removeprefix(_SCHEME).split("/")
         if _BUCKET.fullmatch(bucket) is None or "" in names:
             raise ValueError(f"{_RULE}, without empty names in it")
@@ -37,26 +42,22 @@ def read_place(text: str) -> str:
 
 
 def lies_in(url: str, place: str) -> bool:
-    """Whether a URL names something below a place, name by name; links are the storage's to check.
+    """Whether a URL names something below a place, an outputDir too, name by name; links are the storage's to check.
 
     A URL with `..` lies nowhere, not even one that hides it behind percent signs: keys are taken literally here, but a
     server may not.
     """
-    if _climbs(url) or url.startswith(_SCHEME) != place.startswith(_SCHEME):
-        return False
-    names, folder = _names(url), _names(place.rstrip("/"))
-    return len(names) > len(folder) and names[: len(folder)] == folder and names[-1] != ""
+    return below(url, place) and not (is_s3(url) and url.endswith("/")) and not _climbs(url)
 
 
 def _climbs(url: str) -> bool:
-    while (decoded := unquote(url)) != url:
-        url = decoded
-    return ".." in url.split("/")
+    """Whether `..` is among the names of a URL, however often it is encoded; in one pass, for a worker wrote it.
 
-
-def _names(url: str) -> list[str]:
-    """The names of a URL; a key may hold empty ones, a path that begins at the root none."""
-    if url.startswith(_SCHEME):
-        return url.removeprefix(_SCHEME).split("/")
-    first, *names = url.split("/")
-    return [first, *(name for name in names if name not in ("", "."))]
+    What is decoded may be part of the next `%XX`, so this is what decoding until nothing changes comes to.
+    """
+    plain: list[str] = []
+    for char in url:
+        plain.append(char)
+        while len(plain) > 2 and plain[-3] == "%" and (decoded := _DECODED.get(plain[-2] + plain[-1])) is not None:
+            plain[-3:] = decoded
+    return ".." in "".join(plain).split("/")

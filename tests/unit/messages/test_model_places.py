@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from hypothesis import assume, example, given
@@ -130,6 +130,29 @@ def test_whoever_climbs_lies_nowhere_however_often_it_is_encoded(place: str, pat
     for _ in range(times):
         climbing = quote(climbing.replace(".", "%2E"), safe="")
     assert not lies_in(f"{place}/{climbing}", place)
+
+
+encoded = st.lists(
+    st.sampled_from(["%", "%25", "%2", "25", "2e", "%2E", "E", "%32", "%c3", ".", "/", "a", "é"]), max_size=20
+)
+
+
+@given(encoded.map("".join), st.integers(0, 3))
+def test_what_is_encoded_is_decoded_until_nothing_changes(path: str, times: int):
+    url = f"s3://models/a{path}b"
+    for _ in range(times):
+        url = url.replace("%", "%25")
+    decoded = url
+    while (again := unquote(decoded)) != decoded:
+        decoded = again
+    assert lies_in(url, "s3://models") == (".." not in decoded.split("/"))
+
+
+@pytest.mark.parametrize("climbs", [False, True])
+def test_a_url_of_a_megabyte_that_is_encoded_again_and_again_is_read_in_one_pass(climbs: bool):
+    """Decoding layer by layer would take longer than anybody waits for a test: each takes away two characters."""
+    name = f"%{'25' * 500_000}2e" * 2 if climbs else f"%{'25' * 500_000}"
+    assert lies_in(f"/models/{name}/m.pkl", "/models") == (not climbs)
 
 
 @given(st.text(max_size=20), places())
