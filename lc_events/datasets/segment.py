@@ -32,8 +32,10 @@ class Segment:
         """A segment as it lies on disk: the records that are whole in both of its files, from the first one on."""
         segment = cls(folder, first)
         count, size = _size(segment.index) // WIDTH, _size(segment.data)
-        if segment.end(count) > size:
+        if (end := segment.end(count)) > size:
             count = bisect_right(range(1, count + 1), size, key=segment.end)
+        elif end < count:
+            count = 0  # each record has a newline at least: these are no ends of records
         segment.count, segment.size = count, segment.end(count)
         return segment
 

@@ -41,7 +41,7 @@ class Spool:
         self._unsynced: set[Path] = set()
         with _explained(folder):
             self._segments = self._found()
-        self._length = self._segments[-1].last if self._segments else 0
+        self._length = max((segment.last for segment in self._segments), default=0)
         self._committed = self._length
 
     @property
@@ -111,12 +111,11 @@ class Spool:
                     segment.remove()
             self._segments = [segment for segment in found if segment.first < length]
             self._length = self._committed = length
-            if not self._segments:
-                return
-            if self._segments[-1].last < length:
+            for segment in self._segments:
+                if segment.last >= length:
+                    segment.cut(length - segment.first)
+            if self._segments and self._segments[-1].last < length:
                 self._begin_segment()  # what is left of the last one stays as it is
-            else:
-                self._segments[-1].cut(length - self._segments[-1].first)
 
     def is_whole(self) -> bool:
         """Whether the files still hold all that they held at the last `cut` and got since."""
@@ -137,7 +136,8 @@ class Spool:
     def restoring(self, first: int) -> Generator[Spool]:
         """A spool to put lost records into, from number `first` on; after the `with` they are where they were.
 
-        They take the place of what is left of the same records; what is not committed goes, as with `cut`.
+        They take the place of what is left of the same records; what is not committed goes, as with `cut`. Pieces may
+        then hold some records twice, the same in both.
         """
         folder = self._folder / _RESTORED
         try:
@@ -147,8 +147,12 @@ class Spool:
             part.sync()
             with self._lock, _explained(self._folder):
                 for segment in part._segments:
+                    if Segment.found(self._folder, segment.first).last >= segment.last:
+                        continue  # nothing of it is lost, and it may hold more
                     segment.data.replace(self._folder / segment.data.name)
+                    reach("spool-data-restored")
                     segment.index.replace(self._folder / segment.index.name)
+                    reach("spool-index-restored")
                 _sync_folder(self._folder)
                 self.cut(self._committed)
         finally:
@@ -161,7 +165,7 @@ class Spool:
             firsts = [segment.first for segment in self._segments]
             for segment, end in zip(list(self._segments), [*firsts[1:], self._length], strict=False):
                 is_open = segment is self._segments[-1] and segment.size > segment.end(segment.count)
-                if end > below or is_open:
+                if max(end, segment.last) > below or is_open:
                     return
                 if segment is self._segments[-1]:
                     self._close(sync=False)

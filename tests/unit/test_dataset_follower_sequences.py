@@ -184,7 +184,7 @@ def test_records_that_were_only_counted_can_be_had_later(format_name, data):
 @pytest.mark.parametrize("format_name", ["txt", "csv"])
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
-def test_what_the_spool_lost_of_the_present_file_is_read_again(format_name, data):
+def test_what_the_spool_lost_of_the_present_file_is_read_again_and_stays_until_it_is_let_go(format_name, data):
     with tempfile.TemporaryDirectory() as name:
         life = Life(Path(name), format_name)
         for step in data.draw(lives(format_name, more=["wait"])):
@@ -206,8 +206,12 @@ def test_what_the_spool_lost_of_the_present_file_is_read_again(format_name, data
             expected = b"".join(life.epoch[slice(*batch.rows)])
             assert b"".join(life.spool.read(*batch.spooled)) == expected
             assert life.spool.lost(*batch.spooled) == []
+        below = data.draw(st.integers(0, life.length))
+        life.spool.trim(below)
         life.restart()
         life.change("append", b"g\nh\n", 100)
         life.look_until_nothing_comes()
         for batch in life.batches:
-            assert b"".join(life.spool.read(*batch.spooled)) == b"".join(life.epoch[slice(*batch.rows)])
+            (first, last), row = batch.spooled, batch.rows[0] - batch.spooled[0]
+            first = min(max(first, below), last)
+            assert b"".join(life.spool.read(first, last)) == b"".join(life.epoch[first + row : last + row])

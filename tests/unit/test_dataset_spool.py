@@ -183,6 +183,43 @@ def test_lost_records_that_are_restored_are_where_they_were(folder):
     assert not (folder / "restored").exists()
 
 
+def test_restored_records_that_reach_over_a_lost_segment_stay_as_long_as_they_are_needed(folder):
+    spool, numbers = Spool(folder, segment_bytes=40), [b"%09d\n" % number for number in range(20)]
+    for first, last in ((0, 3), (3, 8), (8, 12), (12, 20)):
+        append(spool, numbers[first:last])
+    spool.sync()
+    spool.commit()
+    (folder / f"{9:020}.data").unlink()
+    spool.cut(20)
+    assert spool.lost(0, 20) == [(9, 20)]
+    with spool.restoring(8) as part:
+        append(part, numbers[8:12])
+        append(part, numbers[12:20])
+    for below in range(9, 14):
+        spool.trim(below)
+        assert spool.lost(below, 20) == []
+        assert read(spool, below, 20) == b"".join(numbers[below:])
+    assert spool.first > 0
+    spool.trim(20)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_restoring_takes_nothing_from_a_segment_that_holds_more(folder):
+    spool, batches = Spool(folder, segment_bytes=8), (RECORDS[:2], [b"3\n", b"4\n"], [b"5\n"])
+    for batch in batches:
+        append(spool, batch)
+    spool.sync()
+    spool.commit()
+    (folder / f"{0:020}.data").unlink()
+    spool.cut(5)
+    assert spool.lost(0, 5) == [(0, 3)]
+    with spool.restoring(0) as part:
+        for batch in batches[:2]:
+            append(part, batch)
+    assert spool.lost(0, 5) == []
+    assert read(spool, 0, 5) == b"".join(RECORDS[:2]) + b"3\n4\n5\n"
+
+
 def test_a_restoring_that_fails_leaves_what_was_there(folder):
     append(spool := Spool(folder, segment_bytes=8), RECORDS)
     spool.sync()
@@ -232,6 +269,9 @@ def test_foreign_bytes_are_no_records(folder, suffix):
     with pytest.raises(StorageError, match="delete that file") as caught:
         read(spool, 0, 5)
     assert (caught.value.code, str(path.with_suffix(".data")) in str(caught.value)) == ("damaged", True)
+    path.with_suffix(".data").unlink()  # as it advises
+    spool.cut(5)
+    assert spool.lost(0, 5) == [(0, 5)]
 
 
 def test_a_full_disk_is_told_and_cut_off(folder):
@@ -290,3 +330,30 @@ def test_whatever_a_kill_left_of_an_uncommitted_append_the_committed_records_sta
         again.cut(len(kept))
         assert append(again, [b"next\n"]) == (len(kept), len(kept) + 1)
         assert read(again, 0, len(kept) + 1) == b"".join(kept) + b"next\n"
+
+
+@given(st.lists(records, max_size=6), st.integers(1, 40), st.data())
+def test_whatever_was_lost_restored_and_trimmed_the_records_that_are_still_needed_stay(batches, segment_bytes, data):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "spool"
+        spool = Spool(folder, segment_bytes=segment_bytes)
+        ranges = [append(spool, batch) for batch in batches]
+        spool.sync()
+        spool.commit()
+        found, below = [record for batch in batches for record in batch], 0
+        for _ in range(data.draw(st.integers(1, 3))):
+            for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+                match data.draw(st.sampled_from(["keep", "keep", "delete", "cut"])):
+                    case "delete":
+                        path.unlink()
+                    case "cut":
+                        os.truncate(path, data.draw(st.integers(0, path.stat().st_size)))
+            spool.cut(len(found))
+            for first, last in ranges:
+                if spool.lost(max(first, below), last):
+                    with spool.restoring(first) as part:
+                        append(part, found[first:last])
+            below = data.draw(st.integers(below, len(found)))
+            spool.trim(below)
+            assert spool.lost(below, len(found)) == []
+            assert read(spool, below, len(found)) == b"".join(found[below:])
