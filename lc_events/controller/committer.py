@@ -141,10 +141,13 @@ class Committer:
             self._journal.record([], positions=positions)
         except StoreError as error:
             _log.warning("%s; a position behind the truth only repeats reports", error)
-            with self._wake:
-                self._positions = {**positions, **self._positions}
+            self._give_back(positions)
         else:
             reach("position-saved")
+
+    def _give_back(self, positions: dict[str, int]) -> None:
+        with self._wake:
+            self._positions = {**positions, **self._positions}
 
     def _take_positions(self) -> dict[str, int]:
         with self._wake:
@@ -195,7 +198,11 @@ class Committer:
         positions = self._take_positions()
         try:
             self._patiently(lambda: self._journal.record(batch.events, known=batch.known, positions=positions))
+        except StoreError:
+            self._give_back(positions)
+            raise
         except IntegrityError:
+            self._give_back(positions)
             self._world.rebuild(self._journal, batch.states)
             raise
 

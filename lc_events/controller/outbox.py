@@ -6,12 +6,14 @@ import logging
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from lc_events.application.chain import EMPTY
 from lc_events.application.journal import STORE_ERRORS, Journal
 from lc_events.application.recorder import StoredRow
 from lc_events.controller.latest import LatestValues
 from lc_events.controller.outbox_mark import OutboxMark
+from lc_events.controller.outbox_progress import Progress
 from lc_events.controller.publications import Publications
 from lc_events.controller.world import State
 from lc_events.errors import BrokerError, IntegrityError, LcError
@@ -30,6 +32,7 @@ _WINDOW = 100
 _CHUNK = 200
 _AHEAD = 1000
 _EVENTS_AT_ONCE = 20
+_LATEST_SECONDS = 0.003
 _LATEST_WHEN_BEHIND = 0.05
 _IDLE = 5.0
 _ASK_AGAIN = 60.0
@@ -37,11 +40,19 @@ _DIRECT = 10_000
 _REMEMBERED = 10_000
 
 
+class _Sent(NamedTuple):
+    """A publication that the broker has not confirmed, and the notification that it is of."""
+
+    connection: int
+    notification_id: int | None
+    topic: str
+
+
 class Outbox:
     """A thread that publishes reports and `done`, then events, then latest values; at most 100 unconfirmed at once.
 
-    After each connection it goes back to the last confirmed position, or to the one that the broker still knows of:
-    what is sent twice carries the same id.
+    After each connection it goes back to the last confirmed position, with events to the one that the broker still
+    knows of: what is sent twice carries the same id.
     """
 
     def __init__(
@@ -62,15 +73,16 @@ class Outbox:
         self._clock = clock
         self._publish = publish
         self._note_position = note_position
-        self._position = self._cursor = self._reported = journal.rows.position(POSITION)
+        self._read = self._urged = journal.rows.position(POSITION)
+        self._progress = Progress(self._read)
         self._changed = threading.Condition()
         self._connected = False
         self._connection = 0
         self._stopping = False
         self._has_news = True
-        self._in_flight: dict[int, tuple[int, int | None]] = {}
-        self._outstanding: OrderedDict[int, int] = OrderedDict()
+        self._in_flight: dict[int, _Sent] = {}
         self._untold: deque[StoredRow] = deque()
+        """Rows that were read and not yet told, up to `_read`; what is urgent of the log was sent up to `_urged`."""
         self._latest_sent = float("-inf")
         self._birth: Publication | None = None
         self._direct: deque[Publication] = deque(maxlen=_DIRECT)
@@ -82,7 +94,7 @@ class Outbox:
     @property
     def position(self) -> int:
         """The last notification of which all publications are confirmed, with all before it."""
-        return self._position
+        return self._progress.position
 
     def start(self) -> None:
         """Begin; nothing goes out before a connection."""
@@ -104,13 +116,16 @@ class Outbox:
             self._changed.notify_all()
 
     def connected(self, birth: Publication) -> None:
-        """A new connection: `birth` first, then on from what the broker is known to have, and all latest values."""
+        """A new connection: `birth` first, then on from what the broker is known to have, and all latest values.
+
+        Only events are told again that a broker lost: reports and `done` are repeated end to end.
+        """
         with self._changed:
             self._connection += 1
             self._connected = True
-            self._reported = max(self._reported, self._position)
-            self._position = self._cursor = self._mark.begin(self._position)
-            self._outstanding.clear()
+            self._urged = self._progress.newest
+            self._read = self._mark.begin(self._urged)
+            self._progress.begin(self._read)
             self._untold.clear()
             self._in_flight.clear()
             self._birth = birth
@@ -122,26 +137,25 @@ class Outbox:
         """The broker's word on a publication; on the connection's thread."""
         with self._changed:
             sent = self._in_flight.pop(ticket, None)
-            if sent is None or sent[0] != self._connection:
+            if sent is None or sent.connection != self._connection:
                 return
             if error == DISCONNECTED:
                 self._connected = False
             else:
                 if error is not None:
-                    _log.error("the broker refused a publication: %s", error)
-                if sent[1] is not None:
-                    self._confirm(sent[1])
+                    _log.error("the broker refused %s: %s", sent.topic, error)
+                    if sent.topic == self._mark.topic:
+                        self._mark.give_up()
+                self._confirm(sent.notification_id)
             self._changed.notify_all()
 
-    def _confirm(self, notification_id: int) -> None:
-        self._outstanding[notification_id] -= 1
-        moved = False
-        while self._outstanding and next(iter(self._outstanding.values())) == 0:
-            self._position, _ = self._outstanding.popitem(last=False)
-            moved = True
-        if moved:
-            self._note_position(POSITION, self._position)
-            reach("position-noted")
+    def _confirm(self, notification_id: int | None) -> None:
+        if notification_id is not None and self._progress.confirms(notification_id):
+            self._note_newest()
+
+    def _note_newest(self) -> None:
+        self._note_position(POSITION, self._progress.newest)
+        reach("position-noted")
 
     def publish(self, publication: Publication) -> None:
         """Publish once, if there is a connection; for answers that nobody is harmed by losing."""
@@ -198,7 +212,7 @@ class Outbox:
         with self._changed:
             while True:
                 due = self._due_in()
-                has_work = self._has_news or self._untold or self._direct or self._repeats or due == 0
+                has_work = self._has_news or self._has_untold() or self._direct or self._repeats or due == 0
                 if self._connected and has_work:
                     return True
                 if self._stopping and not (self._connected and self._in_flight):
@@ -207,7 +221,7 @@ class Outbox:
 
     def _due_in(self) -> float | None:
         now = self._now()
-        dues = (self._latest.due_in(now), self._mark.due_in(self._position, now))
+        dues = (self._latest.due_in(now), self._mark.due_in(self.position, now))
         return min((due for due in dues if due is not None), default=None)
 
     def _now(self) -> float:
@@ -229,10 +243,9 @@ class Outbox:
                     self._connected = False
                     raise
                 _log.error("%s: %s", publication.topic, error)
-                if notification_id is not None:
-                    self._confirm(notification_id)
+                self._confirm(notification_id)
             else:
-                self._in_flight[ticket] = (self._connection, notification_id)
+                self._in_flight[ticket] = _Sent(self._connection, notification_id, publication.topic)
 
     def _send_direct(self) -> None:
         while True:
@@ -266,38 +279,37 @@ class Outbox:
     def _send_log(self) -> bool:
         """Send what is urgent in the next part of the log, then some events; whether there is more to send.
 
-        A burst of events does not hold up the reports that come after them: those are sent as soon as they are there.
+        However many events are to be told, the reports that come after them are sent as soon as they are there.
         """
         with self._changed:
             connection = self._connection
-        if len(self._untold) < _AHEAD:
-            self._send_urgent(connection)
+        self._send_urgent(connection)
         for _ in range(_EVENTS_AT_ONCE):
             if not self._tell_next(connection):
                 break
         with self._changed:
-            return self._has_news or bool(self._untold)
+            return self._has_news or self._has_untold()
+
+    def _has_untold(self) -> bool:
+        return bool(self._untold) or self._read < self._urged
 
     def _send_urgent(self, connection: int) -> None:
         with self._changed:
             if connection != self._connection or not self._has_news:
                 return
             self._has_news = False
-            cursor = self._cursor
-        rows = self._journal.rows.rows(gt=cursor, limit=_CHUNK)
-        # reports and `done` that a broker lost are repeated end to end, so only events are told again
-        new = (row for row in rows if row.notification_id > self._reported)
-        urgent = [(row, publication) for row in new for publication in self._urgent(row)]
+            urged = self._urged
+        rows = self._journal.rows.rows(gt=urged, limit=_CHUNK)
+        urgent = [(row, publication) for row in rows for publication in self._urgent(row)]
         with self._changed:
             if not rows or connection != self._connection:
                 return
             self._has_news = self._has_news or len(rows) == _CHUNK
-            for row in rows:
-                self._outstanding[row.notification_id] = 1
-            for row, _ in urgent:
-                self._outstanding[row.notification_id] += 1
-            self._untold.extend(rows)
-            self._cursor = rows[-1].notification_id
+            self._progress.sends(row.notification_id for row, _ in urgent)
+            self._urged = rows[-1].notification_id
+            if self._read == urged and len(self._untold) < _AHEAD:
+                self._untold.extend(rows)
+                self._read = self._urged
         for row, publication in urgent:
             self._note_sent(row)
             self._send(publication, row.notification_id, connection)
@@ -305,21 +317,35 @@ class Outbox:
 
     def _tell_next(self, connection: int) -> bool:
         """Send the next event; False if there is none, or another connection to begin anew on."""
-        with self._changed:
-            if not self._untold or connection != self._connection:
-                return False
-            row = self._untold[0]
-        event = self._told(row)
-        if event is not None:
-            self._send(event, row.notification_id, connection)
+        row = self._next_untold(connection)
+        if row is None:
+            return False
+        event = self._cloud_event(row)
         with self._changed:
             if connection != self._connection:
                 return False
             self._untold.popleft()
-            if event is None:
-                self._confirm(row.notification_id)
-        reach("event-sent")
+            if self._progress.tells(row.notification_id, is_sent=event is not None):
+                self._note_newest()
+        if event is not None:
+            self._send(event, row.notification_id, connection)
+            reach("event-sent")
         return True
+
+    def _next_untold(self, connection: int) -> StoredRow | None:
+        """The first row that is to be told, read anew where reports have gone far ahead of it."""
+        with self._changed:
+            read, urged = self._read, self._urged
+            is_current = connection == self._connection
+            if self._untold or read >= urged or not is_current:
+                return self._untold[0] if self._untold and is_current else None
+        rows = self._journal.rows.rows(gt=read, lte=urged, limit=_CHUNK)
+        with self._changed:
+            if not rows or connection != self._connection:
+                return None
+            self._untold.extend(rows)
+            self._read = rows[-1].notification_id
+            return rows[0]
 
     def _urgent(self, row: StoredRow) -> list[Publication]:
         """The report and the `done` that an event causes."""
@@ -333,7 +359,7 @@ class Outbox:
         found = (self._publications.report(row, event), self._publications.done(event))
         return [publication for publication in found if publication is not None]
 
-    def _told(self, row: StoredRow) -> Publication | None:
+    def _cloud_event(self, row: StoredRow) -> Publication | None:
         """The event itself; one that cannot be read is left out, for the others must not wait for it."""
         try:
             return self._publications.cloud_event(row, self._previous_hash(row))
@@ -354,13 +380,18 @@ class Outbox:
         return previous
 
     def _send_latest(self) -> None:
+        """For a few milliseconds: many become due together, and reports must not wait behind all of them."""
         self._latest_sent = self._clock.monotonic()
-        for publication in self._latest.take_due(self._now()):
-            self._send(publication)
-            reach("latest-sent")
+        while self._latest.due_in(self._now()) == 0:
+            for publication in self._latest.take_due(self._now()):
+                self._send(publication)
+                reach("latest-sent")
+            if self._clock.monotonic() - self._latest_sent >= _LATEST_SECONDS:
+                return
 
     def _send_mark(self) -> None:
         with self._changed:
-            mark = self._mark.take_due(self._position, self._now())
+            connection = self._connection
+            mark = self._mark.take_due(self.position, self._now())
         if mark is not None:
-            self._send(mark)
+            self._send(mark, connection=connection)

@@ -24,27 +24,29 @@ class OutboxMark:
     """
 
     def __init__(self, topic: str, clock: Clock) -> None:
-        self._topic = topic
+        self.topic = topic
         self._clock = clock
         self._found: bytes | None = None
         self._published: int | None = None
         self._next = float("-inf")
+        self._is_refused = False
 
     def read(self, retained: Mapping[str, bytes]) -> None:
         """Take note of what the broker retains, by topic, for the connection that follows."""
-        self._found = retained.get(self._topic, b"")
+        self._found = retained.get(self.topic, b"")
 
     def begin(self, position: int) -> int:
         """From which position to publish on a new connection; the given one where the broker could not be asked."""
         found, self._found = self._found, None
         self._published = None if found is None else _position(found)
-        if found is None:
+        if found is None or self._is_refused:
             return position
         return min(position, max(0, position - _WITHOUT_A_MARK) if self._published is None else self._published)
 
     def due_in(self, position: int, now: float) -> float | None:
         """Seconds until the mark of a position is to be published, at most once a second; None if it is there."""
-        return None if position == self._published else max(0.0, self._next - now)
+        is_there = position == self._published or self._is_refused
+        return None if is_there else max(0.0, self._next - now)
 
     def take_due(self, position: int, now: float) -> Publication | None:
         """The mark of a position, all before which the broker confirmed; None if it is not due."""
@@ -53,7 +55,11 @@ class OutboxMark:
         self._published = position
         self._next = self._clock.monotonic() + _PAUSE
         value = {"position": position, "time": stamp(self._clock.now())}
-        return Publication(self._topic, dumps(value), retain=True)
+        return Publication(self.topic, dumps(value), retain=True)
+
+    def give_up(self) -> None:
+        """The broker does not let us leave a mark, so none says anything."""
+        self._is_refused = True
 
 
 def _position(payload: bytes) -> int | None:

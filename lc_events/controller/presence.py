@@ -62,21 +62,24 @@ class Presence:
         asker = f"presence-{secrets.token_hex(8)}"
         try:
             found = self._look(asker)
+            session = self._foreign_session(found)
+            if session is not None and not (self._take_over and not self._ours):
+                if self._answers(asker):
+                    self._is_taken(self._in_use(session))
+                    return False
+                found = self._look(asker)  # the broker may have gone and come back while we waited for an answer
         except BrokerError as error:
             self._say(str(error))
             return error.code == "denied"  # then we cannot know, and connecting says what is denied
         self._said = None
         self._seen(found)
-        session = self._foreign_session(found)
-        if session is None or (self._take_over and not self._ours) or not self._answers(asker):
-            return True
-        self._is_taken(
-            BrokerError(
-                f"node {self._node} is in use: another local controller (session {session}) answers on "
-                f"{self._settings.display_url}; stop it, or start this one with --take-over"
-            )
+        return True
+
+    def _in_use(self, session: str) -> BrokerError:
+        return BrokerError(
+            f"node {self._node} is in use: another local controller (session {session}) answers on "
+            f"{self._settings.display_url}; stop it, or start this one with --take-over"
         )
-        return False
 
     def _look(self, asker: str) -> dict[str, bytes]:
         return retained(

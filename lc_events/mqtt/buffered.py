@@ -35,8 +35,7 @@ class BufferedClient(paho.Client):
     """Reads a byte, a length and a rest from memory, where paho asks the socket for each of them.
 
     Each system call gives other threads the interpreter, and getting it back is what takes long. The methods behind an
-    underscore are paho's own, of 2.1 and 2.2; where a later one does without them, everything works as before, only
-    slower.
+    underscore are paho's own, of 2.1 and 2.2: a later version is to be looked at before it is allowed.
     """
 
     _ahead = b""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["request", "retained", "send"]
 
+_QUIET_SECONDS = 0.3
+
 
 def send(settings: MqttSettings, publication: Publication, *, timeout: float = 10.0) -> None:
     """Publish once, and return when the broker has it; BrokerError in words. `timeout` bounds each of the two."""
@@ -32,26 +34,28 @@ def retained(
     settings: MqttSettings,
     *topic_filters: str,
     marker: str | None = None,
-    quiet_seconds: float = 0.3,
+    quiet_seconds: float | None = None,
     timeout: float = 10.0,
 ) -> dict[str, bytes]:
-    """Return the retained messages of some filters by topic, once none came for `quiet_seconds`; BrokerError in words.
+    """Return the retained messages of some filters by topic, once none came for a while; BrokerError in words.
 
     MQTT has no end mark for them; `timeout` bounds connecting and collecting each. The client id is a throw-away one.
     With `marker`, a topic that we may hear and say, a message of our own is the mark: the broker sends it after them.
+    Then silence ends it only where `quiet_seconds` are given, for a broker may be still while it writes its database.
     """
     found: dict[str, bytes] = {}
     arrived: queue.Queue[Received] = queue.Queue()
     filters = topic_filters if marker is None else (*topic_filters, marker)
+    silence = _QUIET_SECONDS if quiet_seconds is None and marker is None else quiet_seconds
     token = secrets.token_hex(8).encode()
     with _client(settings, filters, arrived) as client:
         client.wait_connected(timeout)
         if marker is not None:
             client.publish(Publication(marker, token))
         deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
+        while (left := deadline - time.monotonic()) > 0:
             try:
-                received = arrived.get(timeout=quiet_seconds)
+                received = arrived.get(timeout=left if silence is None else min(silence, left))
             except queue.Empty:
                 return found
             client.ack(received)

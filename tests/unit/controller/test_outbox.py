@@ -14,7 +14,7 @@ from support.waiting import eventually
 from lc_events.application.journal import Journal, open_journal
 from lc_events.application.recorder import ChainedRecorder
 from lc_events.controller.latest import LatestValues
-from lc_events.controller.outbox import Outbox
+from lc_events.controller.outbox import POSITION, Outbox
 from lc_events.controller.outbox_mark import OutboxMark
 from lc_events.controller.publications import Publications
 from lc_events.controller.world import World
@@ -136,6 +136,48 @@ def test_it_begins_where_the_brokers_own_mark_stands_and_leaves_the_mark_at_the_
     finish(outbox, broker)
     marks = [publication for _, publication in broker.taken if publication.topic == MARK]
     assert orjson.loads(marks[-1].payload)["position"] == len(HISTORY.events)
+
+
+def test_a_new_report_does_not_wait_behind_all_that_is_told_again(tmp_path):
+    long = given(gm(condition("Train", "Waiting")), *[ticked()] * 3000, arrive(10), written()).events
+    with open_journal(tmp_path / "long.db", Registry(LC_EVENTS), write=True) as journal:
+        journal.record(long, positions={POSITION: len(long) - 1})
+        broker, positions = Broker(), []
+        mark = OutboxMark(MARK, SystemClock())
+        outbox = outbox_of(journal, broker, positions, mark=mark)
+        mark.read({})
+        outbox.connected(BIRTH)
+        outbox.start()
+        eventually(lambda: broker.confirm(outbox) or outbox.position == len(long), 30)
+        finish(outbox, broker)
+    topics = [publication.topic for _, publication in broker.taken]
+    assert topics[1].startswith("sedna/up/")
+    told = [orjson.loads(each.payload)["sequence"] for _, each in broker.taken if "/events/" in each.topic]
+    assert told == list(range(1, len(long) + 1))
+    assert positions == [len(long)]
+
+
+def test_a_broker_that_takes_no_mark_is_not_asked_for_one_again(journal, caplog):
+    broker = Broker()
+    mark = OutboxMark(MARK, SystemClock())
+    outbox = outbox_of(journal, broker, [], mark=mark)
+    outbox.start()
+    outbox.connected(BIRTH)
+
+    def refused_mark() -> bool:
+        mine = [ticket for ticket, publication in broker.taken if publication.topic == MARK]
+        for ticket in mine:
+            outbox.published(ticket, "not authorized")
+        return bool(mine) or broker.confirm(outbox) or False
+
+    eventually(refused_mark)
+    assert [record.getMessage() for record in caplog.records] == [f"the broker refused {MARK}: not authorized"]
+    eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
+    mark.read({})
+    outbox.connected(BIRTH)
+    assert outbox.position == len(HISTORY.events)
+    finish(outbox, broker)
+    assert [publication.topic for _, publication in broker.taken].count(MARK) == 1
 
 
 def test_of_two_connections_in_a_row_only_the_newer_birth_is_said(journal):

@@ -1,0 +1,52 @@
+"""How far the outbox has come: what was told of the log, and what of that the broker has confirmed."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+
+__all__ = ["Progress"]
+
+
+class Progress:
+    """The position stands behind the last notification that was told and confirmed with all before it.
+
+    Reports may be sent, and confirmed, long before the event that they belong to is told.
+    """
+
+    def __init__(self, position: int) -> None:
+        self.position = self.newest = position
+        """`newest` is the highest position that there was: it does not go back with a broker that lost something."""
+        self._unconfirmed: Counter[int] = Counter()
+        self._told: deque[int] = deque()
+
+    def begin(self, position: int) -> None:
+        """Begin at a position, with nothing on its way."""
+        self.position = position
+        self._unconfirmed.clear()
+        self._told.clear()
+
+    def sends(self, notification_ids: Iterable[int]) -> None:
+        """A publication is on its way for each of these."""
+        self._unconfirmed.update(notification_ids)
+
+    def tells(self, notification_id: int, *, is_sent: bool) -> bool:
+        """An event is told, by a publication or by leaving it out; whether there is a newest position."""
+        if is_sent:
+            self._unconfirmed[notification_id] += 1
+        self._told.append(notification_id)
+        return self._advance()
+
+    def confirms(self, notification_id: int) -> bool:
+        """One publication is confirmed; whether there is a newest position."""
+        self._unconfirmed[notification_id] -= 1
+        if not self._unconfirmed[notification_id]:
+            del self._unconfirmed[notification_id]
+        return self._advance()
+
+    def _advance(self) -> bool:
+        while self._told and self._told[0] not in self._unconfirmed:
+            self.position = self._told.popleft()
+        is_newest = self.position > self.newest
+        self.newest = max(self.newest, self.position)
+        return is_newest
