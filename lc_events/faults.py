@@ -17,6 +17,8 @@ STEPS = (
     "message-acknowledged",
     "spool-appended",
     "spool-synced",
+    "spool-data-restored",
+    "spool-index-restored",
     "samples-seen",
     "file-begun",
     "file-written",
