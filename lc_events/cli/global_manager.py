@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from lc_events.application.audit.archive import Archive, StoreKind
-from lc_events.application.audit.broken import BrokenError
+from lc_events.application.broken import BrokenError
 from lc_events.application.journal import open_journal
 from lc_events.gm.dataset import GmDataset, evolve_dataset
 from lc_events.gm.events import GM_EVENTS

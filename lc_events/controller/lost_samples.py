@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from lc_events.application.audit.provenance import arrivals
 from lc_events.application.journal import Journal
 from lc_events.controller.world import World
 from lc_events.datasets.follower import Follower
@@ -14,6 +13,7 @@ from lc_events.datasets.mark import Batch, Mark
 from lc_events.datasets.source import UnreadableError
 from lc_events.datasets.spool import Spool
 from lc_events.domain import events as e
+from lc_events.domain.arrivals import arrivals
 from lc_events.domain.dataset import DatasetState
 from lc_events.domain.pauses import pause_after
 from lc_events.errors import StorageError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
-from lc_events.application.audit.links import linked
 from lc_events.application.journal import Journal
+from lc_events.application.links import linked
 from lc_events.application.recorder import StoredRow
 from lc_events.domain.dataset import DatasetState, fold_dataset
 from lc_events.domain.events import Event

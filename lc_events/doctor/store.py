@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from lc_events.application.audit.broken import BrokenError
-from lc_events.application.audit.links import linked
+from lc_events.application.broken import BrokenError
 from lc_events.application.journal import Journal, open_journal
+from lc_events.application.links import linked
 from lc_events.application.recorder import ChainedRecorder
 from lc_events.doctor.finding import Finding, note, ok, wrong
 from lc_events.domain.events import LC_EVENTS, Registry

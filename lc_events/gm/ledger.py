@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from lc_events.application.audit.links import linked
 from lc_events.application.chain import event_id
 from lc_events.application.journal import Journal
+from lc_events.application.links import linked
 from lc_events.application.recorder import Known
 from lc_events.domain.events import Event
 from lc_events.errors import IntegrityError, RefusedError

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from importlib.resources import files
 
-from lc_events.application.audit.provenance import Records
 from lc_events.application.audit.verify import Checked
+from lc_events.domain.arrivals import Records
 from lc_events.domain.job import Failure
 from lc_events.domain.views import verdict_detail
 from lc_events.messages.json import JsonObject

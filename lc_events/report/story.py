@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lc_events.application.audit.narration import narrate
-from lc_events.application.audit.provenance import Records, arrivals, records_of
+from lc_events.application.audit.provenance import records_of
 from lc_events.application.recorder import StoredRow
 from lc_events.domain import events as e
+from lc_events.domain.arrivals import Records, arrivals
 from lc_events.domain.events import Event
 from lc_events.domain.job import JobState
 from lc_events.domain.job_fold import evolve

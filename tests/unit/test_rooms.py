@@ -24,14 +24,20 @@ def rooms():
     return sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 
 
-def imported(room):
-    """The rooms from which modules of a room import, and which module does."""
-    for path in (PACKAGE / room).rglob("*.py"):
+def modules(folder):
+    """The modules of ours that modules below a folder import from, and which module does."""
+    for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lc_events."):
-                name = node.module.split(".")[1]
-                if (PACKAGE / name).is_dir() and name != room:
-                    yield name, path.relative_to(ROOT)
+                yield node.module, path.relative_to(PACKAGE)
+
+
+def imported(room):
+    """The rooms from which modules of a room import, and which module does."""
+    for module, path in modules(PACKAGE / room):
+        name = module.split(".")[1]
+        if (PACKAGE / name).is_dir() and name != room:
+            yield name, path
 
 
 def test_every_room_is_on_the_map_once():
@@ -44,3 +50,12 @@ def test_a_room_imports_only_from_rooms_below_its_own(room):
     below = {other for further in rows()[row + 1 :] for other in further}
 
     assert [(name, path) for name, path in imported(room) if name not in below] == []
+
+
+def test_only_who_answers_questions_reads_audits():
+    """What loads, decides and restores gets on without them: they come and go with what is asked of a history."""
+    audit = "lc_events.application.audit."
+    readers = {path.as_posix() for module, path in modules(PACKAGE) if module.startswith(audit)}
+    others = {path for path in readers if not path.startswith(("application/audit/", "cli/", "report/"))}
+
+    assert others == {"controller/asking.py"}

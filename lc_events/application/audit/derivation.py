@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 import orjson
 
-from lc_events.application.audit.broken import BrokenError
+from lc_events.application.broken import BrokenError
 from lc_events.domain.events import RULES, Event, Registry
 
 __all__ = ["Decided", "Derivation", "Subject"]
@@ -71,7 +71,7 @@ class Derivation(Generic[S]):
             raise BrokenError(self._stream, version + 1, f"it is missing: {_named(self._expected[0])} follows")
 
     def _take(self, event: Event, following: Event | None) -> None:
-        if rules_of(event) != RULES:
+        if not 1 <= rules_of(event) <= RULES:
             self._note(event)
             self._expected.clear()
             self._after = None

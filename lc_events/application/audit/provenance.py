@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lc_events.domain import events as e
+from lc_events.domain.arrivals import Arrival, Records, arrivals
 from lc_events.domain.events import Event
 from lc_events.errors import NotFoundError
 from lc_events.messages.json import Json, JsonObject
 
-__all__ = ["Arrival", "Provenance", "Records", "SampleFile", "arrivals", "provenance", "records_of"]
-
-
-class Records(NamedTuple):
-    """Records `[first, last)` of a dataset's file number `epoch`; `bytes` is where the batch with them stood."""
-
-    dataset: str
-    url: str
-    epoch: int
-    rows: tuple[int, int]
-    bytes: tuple[int, int]
-    version: int
-    """The event by which they arrived."""
-
-
-class Arrival(NamedTuple):
-    """A batch, and where it lies in the dataset's spool."""
-
-    spooled: tuple[int, int]
-    records: Records
+__all__ = ["Provenance", "SampleFile", "provenance", "records_of"]
 
 
 class SampleFile(NamedTuple):
@@ -169,22 +151,6 @@ def _found(dataset: str, first: int, last: int, arrived: Sequence[Arrival]) -> I
         if arrival.records.dataset == dataset and begin < end:
             row = arrival.records.rows[0] - arrival.spooled[0]
             yield arrival.records._replace(rows=(begin + row, end + row))
-
-
-def arrivals(events: Iterable[Event]) -> list[Arrival]:
-    """All batches of samples; a field that an event does not store is that of the batch before, in the same life."""
-    found, dataset, url = [], "", ""
-    for event in events:
-        if isinstance(event, e.GlobalManagerMessageReceived) and event.generation is not None:
-            dataset = url = ""
-        elif isinstance(event, e.SamplesArrived):
-            dataset = dataset if event.dataset is None else event.dataset
-            url = url if event.url is None else event.url
-            if event.spooled is not None:
-                rows, span = (event.rows[0], event.rows[1]), (event.bytes[0], event.bytes[1])
-                records = Records(dataset, url, event.epoch, rows, span, event.originator_version)
-                found.append(Arrival((event.spooled[0], event.spooled[1]), records))
-    return found
 
 
 def _model(event: e.ModelDeployed) -> JsonObject:

@@ -7,10 +7,10 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from lc_events.application.audit.archive import Archive, Follow, StoreKind, go_on
-from lc_events.application.audit.broken import BrokenError
 from lc_events.application.audit.exports import ExportedRow
-from lc_events.application.audit.links import linked
+from lc_events.application.broken import BrokenError
 from lc_events.application.chain import EMPTY
+from lc_events.application.links import linked
 from lc_events.application.mapper import EventMapper
 from lc_events.application.recorder import ChainedRecorder, Head, StoredRow
 from lc_events.application.snapshot_json import SCHEMA

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from lc_events.application.audit.broken import BrokenError
+from lc_events.application.broken import BrokenError
 from lc_events.application.chain import EMPTY, next_hash
 from lc_events.application.recorder import Head, StoredRow
 
