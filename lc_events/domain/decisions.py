@@ -31,6 +31,8 @@ __all__ = [
     "tick",
 ]
 
+_URL_CHARACTERS = 4096
+
 _Decision = tuple[list[e.Event], JobState]
 
 
@@ -39,13 +41,15 @@ class Facts:
     """What a decision needs to know from outside: receipt time, zone of the windows, what is wrong with the dataset.
 
     `model_places` are URLs below which models count besides the job's outputDir, as this node's owner set them.
-    Samples are judged by the zone and places that the message or tick before told of.
+    Samples are judged by the zone and places that the message or tick before told of. `rules` are those to decide by:
+    the newest, but where a recorded decision is derived again.
     """
 
     now: str
     zone: str = "UTC"
     dataset_note: str | None = None
     model_places: tuple[str, ...] = ()
+    rules: int = e.RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +102,11 @@ def receive_gm_message(state: JobState, message: DownMessage, facts: Facts) -> _
     if adopted is None:
         _push_judged(steps, received, facts)
     else:
-        steps.push(received)
+        steps.push(replace(received, rules=_rules(steps.after(received), facts)))
         steps.add(e.JobAdopted, round=adopted[0], train_data_url=adopted[1], format=adopted[1].rpartition(".")[2])
         if steps.state.is_waiting:
             _judge_now(steps, facts, cause="adopted")
-    _react(steps)
+    _react(steps, facts)
     return steps.events, steps.state
 
 
@@ -160,7 +164,7 @@ def tick(state: JobState, facts: Facts, *, cause: str, as_of: str | None = None,
     steps = Steps(state, facts.now, evolve)
     if state.is_waiting:
         _judge_now(steps, facts, cause=cause, as_of=as_of, count=count)
-        _react(steps)
+        _react(steps, facts)
     return steps.events, steps.state
 
 
@@ -192,7 +196,7 @@ def add_samples(state: JobState, samples: Samples, facts: Facts) -> _Decision:
         header=_changed(samples.header or "", (known and known.header) or ""),
     )
     _push_judged(steps, arrived, facts)
-    _react(steps)
+    _react(steps, facts)
     return steps.events, steps.state
 
 
@@ -200,11 +204,18 @@ def _push_judged(
     steps: Steps[JobState], event: e.GlobalManagerMessageReceived | e.SamplesArrived | e.Ticked, facts: Facts
 ) -> None:
     as_of = event.as_of if isinstance(event, e.Ticked) else None
-    reason, samples, note = _judge(steps.after(event), facts, as_of or facts.now)
+    after = steps.after(event)
+    rules = _rules(after, facts)
+    reason, samples, note = _judge(after, facts, as_of or facts.now)
     if isinstance(event, e.SamplesArrived):
-        steps.push(replace(event, reason=reason, samples=samples, rules=e.RULES))
+        steps.push(replace(event, reason=reason, samples=samples, rules=rules))
     else:
-        steps.push(replace(event, reason=reason, samples=samples, note=note, rules=e.RULES))
+        steps.push(replace(event, reason=reason, samples=samples, note=note, rules=rules))
+
+
+def _rules(state: JobState, facts: Facts) -> int:
+    """The rules that a verdict names: 2 is about Eval alone, so that ticks at Train stay as short as they are."""
+    return facts.rules if state.stage == "Eval" else 1
 
 
 def _judge_now(steps: Steps[JobState], facts: Facts, *, cause: str, as_of: str | None = None, count: int = 1) -> None:
@@ -234,7 +245,7 @@ def _judge(state: JobState, facts: Facts, moment: str) -> tuple[str | None, int,
     if state.stage == "Deploy":
         return "fired", 0, None
     samples = eval_pending_count(state)
-    if not trusted_models(state):
+    if not trusted_models(state, facts.rules):
         return "no_model", samples, state.model_note
     return "fired", samples, None
 
@@ -247,17 +258,23 @@ def _is_superseded(state: JobState) -> bool:
     return intended.model is not None and intended.model["url"] != state.eval_models[0]["url"]
 
 
-def counts(url: str, output_dir: str, places: Sequence[str]) -> bool:
-    """Whether a model may be evaluated and deployed, by its URL: a worker must not make us publish `/etc/shadow`."""
-    return below(url, output_dir) or any(lies_in(url, place) for place in places)
+def counts(url: str, output_dir: str, places: Sequence[str], rules: int = e.RULES) -> bool:
+    """Whether a model may be evaluated and deployed, by its URL: a worker must not make us publish `/etc/shadow`.
+
+    A URL of more than 4,096 characters names no file that could be opened, and no object (whose keys end at 1,024
+    bytes). By rules 1 that was not asked, and `..` was resolved below the outputDir, or left as it was encoded.
+    """
+    if rules == 1:
+        return below(url, output_dir) or any(lies_in(url, place) for place in places)
+    return len(url) <= _URL_CHARACTERS and any(lies_in(url, folder) for folder in (output_dir, *places))
 
 
-def trusted_models(state: JobState) -> list[JsonObject]:
+def trusted_models(state: JobState, rules: int = e.RULES) -> list[JsonObject]:
     """The trained models that count: those below the job's outputDir or a place that this node's owner named."""
-    return [m for m in state.train_models or () if counts(str(m["url"]), state.output_dir, state.model_places)]
+    return [m for m in state.train_models or () if counts(str(m["url"]), state.output_dir, state.model_places, rules)]
 
 
-def _react(steps: Steps[JobState]) -> None:
+def _react(steps: Steps[JobState], facts: Facts) -> None:
     """Turn a verdict that fired into an intent."""
     state = steps.state
     verdict = state.verdict
@@ -268,7 +285,7 @@ def _react(steps: Steps[JobState]) -> None:
         case "Train":
             _trigger_training(steps)
         case "Eval":
-            _trigger_evaluation(steps)
+            _trigger_evaluation(steps, facts.rules)
         case "Deploy":
             _trigger_deployment(steps)
 
@@ -289,11 +306,10 @@ def _trigger_training(steps: Steps[JobState]) -> None:
         facts=state.trigger.facts(state.train_pending_count, state.zone),
         header=source.header,
         indexed=_indexed(source),
-        rules=e.RULES,
     )
 
 
-def _trigger_evaluation(steps: Steps[JobState]) -> None:
+def _trigger_evaluation(steps: Steps[JobState], rules: int) -> None:
     state = steps.state
     round_ = state.round
     file = eval_file(state, round_)
@@ -305,11 +321,11 @@ def _trigger_evaluation(steps: Steps[JobState]) -> None:
         spooled=[[r.first, r.last] for r in file.ranges],
         taken=[[r.first, r.last] for r in file.taken],
         samples=sum(r.size for r in file.ranges),
-        input={"models": trusted_models(state), **_input(state, file.source, "eval", round_)},
+        input={"models": trusted_models(state, rules), **_input(state, file.source, "eval", round_)},
         header=file.source.header,
         indexed=_indexed(file.source),
         existing=bool(round_) and round_ == state.existing_eval_round,
-        rules=e.RULES,
+        rules=rules,
     )
 
 
@@ -323,7 +339,6 @@ def _trigger_deployment(steps: Steps[JobState]) -> None:
             waiting=waiting,
             model=None,
             resource_kind=state.kind,
-            rules=e.RULES,
         )
         return
     evaluated = state.eval_models[0]
@@ -334,7 +349,6 @@ def _trigger_deployment(steps: Steps[JobState]) -> None:
         model={"format": evaluated.get("format"), "url": evaluated["url"], "classes": None},
         target=f"{state.output_dir}/deploy/index.pkl",
         resource_kind=state.kind,
-        rules=e.RULES,
     )
 
 

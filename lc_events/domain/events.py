@@ -40,10 +40,11 @@ __all__ = [
     "WorkerResultReceived",
 ]
 
-RULES = 1
-"""Version of the deciding code; a decision names the rules it followed, so that it can be derived again.
+RULES = 2
+"""Version of the deciding code; a decision names the rules it followed, so that it can be derived again by them.
 
-The default of the field stays 1 when this grows: like every default below, it is what old stores left out.
+A decision that newer rules leave as it was goes on naming the older ones: 2 is about the models that count at Eval. The
+default of the field stays 1 when this grows: like every default below, it is what old stores left out.
 """
 
 Range = Sequence[int]

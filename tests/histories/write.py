@@ -53,8 +53,23 @@ def adopted() -> Rounds:
     return rounds.wait().then(written(rounds.time)).arrive(20).told("Train/Waiting").arrive(9).trained()
 
 
+def rules_1() -> Rounds:
+    """Models that counted at Eval by rules 1: encoded `..` below the outputDir, and URLs that no server would take."""
+    climbing, endless = "s3://bkt/out/%2e%2e/m.pkl", f"s3://bkt/out/{'a' * 4096}/m.pkl"
+    rounds = Rounds(rules=1, output_dir="s3://bkt/out").arrive(9)
+    rounds.wait().then(written(rounds.time))
+    rounds.told("Train/Completed", "Eval/Waiting", urls=("s3://bkt/out/../m.pkl",)).ticked().arrive(1)
+    rounds.told("Train/Completed", "Eval/Waiting", urls=(climbing, "s3://other/m.pkl", endless))
+    rounds.wait().then(written(rounds.time)).told("Eval/Completed", "Deploy/Waiting", urls=(climbing,))
+    words = f"{climbing}: does not lie below s3://bkt/out"
+    rounds.wait().then(failed("outside", words, final=True, now=rounds.time)).told("Deploy/Failed", "Train/Waiting")
+    rounds.open_places("s3://models").arrive(9).ticked().wait().then(written(rounds.time))
+    rounds.told("Train/Completed", "Eval/Waiting", urls=("s3://models/a/%252e%252e/m.pkl",)).ticked()
+    return rounds.told("Train/Completed", "Eval/Waiting", urls=(f"s3://models/{'%25' * 2000}/m.pkl", climbing))
+
+
 def main() -> None:
-    for name, rounds in {"lives": lives(), "adopted": adopted()}.items():
+    for name, rounds in {"lives": lives(), "adopted": adopted(), "rules-1": rules_1()}.items():
         path = HERE / f"{name}.jsonl"
         if not path.exists():
             with TemporaryDirectory() as folder:

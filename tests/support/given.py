@@ -83,8 +83,14 @@ def through_json(event: e.Event) -> e.Event:
     )
 
 
-def facts(now: str = NOW, zone: str = "UTC", note: str | None = None, places: tuple[str, ...] = ()) -> d.Facts:
-    return d.Facts(now, zone, note, places)
+def facts(
+    now: str = NOW,
+    zone: str = "UTC",
+    note: str | None = None,
+    places: tuple[str, ...] = (),
+    rules: int = e.RULES,
+) -> d.Facts:
+    return d.Facts(now, zone, note, places, rules)
 
 
 def gm(

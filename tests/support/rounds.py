@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from lc_events.domain import decisions as d
+from lc_events.domain.events import RULES
 from lc_events.messages.worker import read_worker
 from support.given import Command, History, arrive, copied, facts, given, gm, ticked, written
 from support.sedna import JOB, condition, output
@@ -16,14 +17,18 @@ BEGAN = datetime.fromisoformat("2024-01-01T00:00:00Z")
 
 
 class Rounds:
-    """Commands in the order in which they come; `job` are fields of the job's resource, as its trigger."""
+    """Commands in the order in which they come; `job` are fields of the job's resource, as its trigger.
 
-    def __init__(self, *, zone: str = "UTC", began: datetime = BEGAN, **job: Any) -> None:
+    `rules` are those by which the program of the time decided.
+    """
+
+    def __init__(self, *, zone: str = "UTC", began: datetime = BEGAN, rules: int = RULES, **job: Any) -> None:
         self.commands: list[Command] = []
         self.conditions: list[Any] = []
         self.now = began
         self.places: tuple[str, ...] = ()
         self._zone = zone
+        self._rules = rules
         self._job = job
         self._round = 0
         self.told("Train/Waiting", operation="insert")
@@ -39,7 +44,7 @@ class Rounds:
     @property
     def facts(self) -> d.Facts:
         self.wait()
-        return facts(self.time, self._zone, places=self.places)
+        return facts(self.time, self._zone, places=self.places, rules=self._rules)
 
     def then(self, command: Command) -> Rounds:
         self.commands.append(command)

@@ -21,12 +21,13 @@ _OPERATIONS: dict[str, Operation] = {"insert": "insert", "update": "update", "de
 
 
 def facts(event: e.GlobalManagerMessageReceived | e.Ticked | e.SamplesArrived, state: JobState) -> Facts:
-    """What the decision knew from outside; `state` is the one before the event."""
+    """What the decision knew from outside, and by which rules it fell; `state` is the one before the event."""
     zone, places = (None, None) if isinstance(event, e.SamplesArrived) else (event.zone, event.model_places)
     note = None
     if event.reason == "dataset":
         note = _SOME_NOTE if isinstance(event, e.SamplesArrived) else event.note
-    return Facts(event.time, zone or state.zone, note, state.model_places if places is None else tuple(places))
+    known = state.model_places if places is None else tuple(places)
+    return Facts(event.time, zone or state.zone, note, known, event.rules)
 
 
 def conditions_after(before: Sequence[JsonObject], event: e.GlobalManagerMessageReceived) -> list[JsonObject]:

@@ -3,9 +3,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.given import STREAM, copied, deleted, given, gm, ticked, written
+from support.given import STREAM, copied, deleted, facts, given, gm, ticked, written
 from support.rounds import Rounds, two_rounds
-from support.sedna import condition
+from support.sedna import condition, output
 from support.stores import stored
 from support.tampering import Tampered
 
@@ -272,6 +272,43 @@ def test_decisions_under_other_rules_are_a_note_and_no_fault(path):
     assert checked.ok
     assert checked.notes == (f"version {version}: decided under rules 99, which this program does not have",)
     assert checked.to_json()["notes"] == list(checked.notes)
+
+
+@pytest.fixture
+def climbed():
+    """A model that rules 1 let count at Eval."""
+    rounds = Rounds(rules=1).arrive(9)
+    rounds.wait().then(written(rounds.time))
+    return rounds.told("Train/Completed", "Eval/Waiting", urls=("/output/job1/%2e%2e/m.pkl",)).history()
+
+
+def test_a_decision_is_taken_again_by_the_rules_that_it_followed(climbed, tmp_path):
+    assert len(climbed.of(e.EvaluationTriggered)) == 1
+    checked = check(stored(tmp_path / "events.db", climbed.events))
+
+    assert (checked.ok, checked.notes) == (True, ())
+
+
+def test_one_that_claims_to_have_followed_newer_rules_has_to_follow_from_them(climbed, tmp_path):
+    events = [replace(event, rules=2) if event.originator_version > 4 else event for event in climbed.events]
+    checked = check(stored(tmp_path / "events.db", events))
+
+    assert checked.version == 5
+    assert 'reason is "fired", but its facts give "no_model"' in checked.fault
+
+
+@pytest.mark.parametrize("rules", [1, e.RULES])
+def test_an_adopted_job_that_stands_at_eval_follows_by_either_rules(tmp_path, rules):
+    ready = {"input": {"dataURL": "/output/job1/data/train/4/data.txt", "outputDir": "/output/job1/train/4"}}
+    models = output("/output/job1/%2e%2e/m.pkl", "/output/job1/m.pkl")
+    stand = condition("Train", "Ready", "t1", ready), condition("Train", "Completed", "t2", models)
+    history = given(gm(*stand, condition("Eval", "Waiting", "t3"), at=facts(rules=rules)))
+    (triggered,) = history.of(e.EvaluationTriggered)
+    assert len(triggered.input["models"]) == (2 if rules == 1 else 1)
+
+    checked = check(stored(tmp_path / "events.db", history.events))
+
+    assert (checked.ok, checked.notes) == (True, ())
 
 
 def test_lives_of_a_name_follow_one_another(tmp_path):

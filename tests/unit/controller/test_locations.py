@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
-from support.given import given, gm
+from hypothesis import given
+from hypothesis import strategies as st
+from support.given import facts, gm
+from support.given import given as given_job
 from support.sedna import condition, dataset_resource, down
+from support.sedna import output as reported
 
 from lc_events.controller.lanes import LOCAL
 from lc_events.controller.locations import Locations
@@ -12,7 +17,9 @@ from lc_events.controller.world import World
 from lc_events.datasets import LocalSource, ObjectSource
 from lc_events.domain.dataset import DatasetState, receive_dataset_message
 from lc_events.errors import StorageError
+from lc_events.messages.resources import is_s3
 from lc_events.storage import Credential, LocalStorage, WrittenFile
+from lc_events.storage.s3 import S3Storage
 
 WAITING = condition("Train", "Waiting", "2024-01-01T00:00:00Z")
 DATASET, JOB = "default/dataset/ds", "default/lifelonglearningjob/job1"
@@ -51,7 +58,7 @@ class Scene:
         resource = dataset_resource(url=dataset)
         message = down(resource, kind="dataset", name="ds")
         self.world.replace({DATASET: receive_dataset_message(DatasetState(DATASET), message, "2024")[1]})
-        self.job = given(gm(WAITING, output_dir=output)).state
+        self.job = given_job(gm(WAITING, output_dir=output)).state
         self.world.replace({JOB: self.job})
         self.storages = Storages(LocalStorage(folder))
         self.locations = Locations(self.world, self.secrets_of, self.storages, folder, places)
@@ -130,6 +137,20 @@ def test_a_broken_credential_is_an_error_of_the_request_and_not_of_the_lane(tmp_
     assert caught.value.code == "credential"
 
 
+class AnsweredError(Exception):
+    """The storage asked its server: by its URL the object may be copied."""
+
+
+class NoClient:
+    """An S3 client that gets no further than to its first request."""
+
+    class exceptions:  # noqa: N801 - boto3's name
+        ClientError = KeyError
+
+    def head_object(self, **_named):
+        raise AnsweredError
+
+
 PLACES = ("/models", "s3://models/released", "/more")
 
 
@@ -160,6 +181,32 @@ def test_a_model_elsewhere_is_refused_in_words(tmp_path, source, output):
         with pytest.raises(StorageError, match=f"outputDir {output} nor in a place that LC_MODEL_PLACES") as caught:
             scene.locations.copy(scene.job, source, f"{output}/deploy/index.pkl")
         assert caught.value.code == "outside"
+
+
+NAMES = ("a", "..", ".", "", "%2e%2e", "%252E.", "m", "b" * 4096)
+
+
+@given(
+    st.sampled_from(["s3://bkt/out", "s3://models/released", "s3://bkt", "/out", "/models", "/more", ""]),
+    st.lists(st.sampled_from(NAMES), max_size=4),
+    st.sampled_from(["s3://bkt/out", "/out"]),
+    st.sampled_from([(), PLACES]),
+)
+def test_what_counts_for_an_evaluation_is_what_may_be_deployed(place, path, output, places):
+    """Up to what only the storage can say: links, and whether anything is there."""
+    url = "/".join([place, *path])
+    stand = condition("Train", "Completed", "t1", reported(url)), condition("Eval", "Waiting", "t2")
+    job = given_job(gm(*stand, at=facts(places=places), output_dir=output)).state
+    scene = Scene(Path("/nowhere"), output=output, places=places)
+    if job.verdict.reason == "no_model":
+        with pytest.raises(StorageError) as caught:
+            scene.locations.copy(job, url, f"{output}/deploy/index.pkl")
+        assert caught.value.code == "outside"
+        return
+    scene.locations.copy(job, url, f"{output}/deploy/index.pkl")
+    if is_s3(url):
+        with pytest.raises(AnsweredError):
+            S3Storage(NoClient(), server="").copy(url, "s3://bkt/deploy", below=scene.storages.copied[2]["below"])
 
 
 def test_a_copy_goes_where_it_may_have_to_wait(tmp_path):

@@ -44,6 +44,34 @@ def test_a_model_elsewhere_does_not_count(url: str):
     given(trained(url, places=PLACES)).then(happened(e.GlobalManagerMessageReceived, reason="no_model", note=OUTSIDE))
 
 
+CLIMBING = (
+    *("s3://bkt/out/%2e%2e/m.pkl", "s3://bkt/out/a/%252E./m.pkl", "s3://bkt/out/../m.pkl", "s3://bkt/out/a/"),
+    *("/output/job1/a/../m.pkl", "/output/job1/%2e%2e/m.pkl", f"/output/job1/{'a/' * 2048}m.pkl"),
+)
+
+
+@pytest.mark.parametrize("url", CLIMBING)
+def test_below_the_output_dir_is_what_would_lie_in_a_place_there(url: str):
+    """Else a model would be evaluated, and refused when it is to be deployed."""
+    output_dir = "s3://bkt/out" if url.startswith("s3://") else "/output/job1"
+    history = given(trained(url, output_dir=output_dir))
+    history.then(happened(e.GlobalManagerMessageReceived, reason="no_model", note=OUTSIDE, rules=2))
+    history = given(trained(url, f"{output_dir}/m.pkl", output_dir=output_dir))
+    history.then(happened(e.GlobalManagerMessageReceived, reason="fired"), happened(e.EvaluationTriggered, rules=2))
+    assert evaluated_models(history) == [f"{output_dir}/m.pkl"]
+
+
+def test_by_rules_1_it_was_what_stands_below_it_by_its_words():
+    for url in CLIMBING:
+        stand = condition("Train", "Completed", "t1", output(url)), condition("Eval", "Waiting", "t2")
+        output_dir = "s3://bkt/out" if url.startswith("s3://") else "/output/job1"
+        history = given(gm(*stand, at=facts(rules=1), output_dir=output_dir))
+        if url == "s3://bkt/out/../m.pkl":
+            history.then(happened(e.GlobalManagerMessageReceived, reason="no_model", rules=1))
+        else:
+            history.then(happened(e.GlobalManagerMessageReceived, rules=1), happened(e.EvaluationTriggered, rules=1))
+
+
 def test_of_several_models_those_that_count_are_evaluated():
     history = given(trained("/etc/shadow", "/models/m.pkl", "/output/job1/m.pkl", places=PLACES))
     assert evaluated_models(history) == ["/models/m.pkl", "/output/job1/m.pkl"]

@@ -460,6 +460,15 @@ def test_an_idle_tick_is_stored_in_120_bytes():
     assert len(orjson.dumps(REGISTRY.stored(below_threshold.decided[0]))) <= 120
 
 
+def test_only_decisions_at_eval_name_rules_of_their_own():
+    rounds = Rounds()
+    history = given(
+        rounds.train(), arrive(10), ticked(), written(), rounds.eval(1), ticked(), written(), rounds.deploy(1)
+    )
+    named = [(type(event), event.rules) for event in history.events if "rules" in REGISTRY.stored(event)]
+    assert named == [(e.GlobalManagerMessageReceived, 2), (e.EvaluationTriggered, 2), (e.Ticked, 2)]
+
+
 def test_the_rules_of_a_decision_are_those_it_followed_whatever_the_code_follows_today():
     old = {"round": 1, "waiting": [], "dataset": "ds", "spooled": [], "samples": 0, "input": {}, "facts": {}}
     event = e.TrainingTriggered(originator_id=STREAM, originator_version=1, time=NOW, **old)
