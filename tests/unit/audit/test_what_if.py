@@ -34,6 +34,15 @@ def test_the_recorded_rule_gives_what_was_recorded():
     assert outcome.notes == []
 
 
+def test_a_history_of_older_rules_goes_as_it_went_under_them():
+    rounds = Rounds(rules=1).arrive(9)
+    rounds.wait().then(written(rounds.time)).told("Train/Completed", urls=("/output/job1/%2e%2e/m.pkl",))
+    outcome = decided(rounds.told("Eval/Waiting"), threshold=3)
+
+    assert len(rounds.history().of(e.EvaluationTriggered)) == 1
+    assert outcome.parted_at is None
+
+
 def test_a_lower_threshold_fires_at_the_fact_that_reaches_it():
     outcome = decided(Rounds().arrive(2).arrive(2).arrive(2), threshold=2)
 
