@@ -27,6 +27,7 @@ _TABLES = (
         PRIMARY KEY (stream, version)) WITHOUT ROWID""",
 )
 _ROWS_AT_ONCE = 100
+_PAGE = 500
 _ROWS = (
     # casts, for whoever edits a store by hand may leave other types: their bytes are what is hashed
     "SELECT e.rowid, e.originator_id, CAST(e.originator_version AS INTEGER), coalesce(CAST(e.topic AS TEXT), ''),"
@@ -146,7 +147,7 @@ class ChainedRecorder(SQLiteApplicationRecorder):
 
     @contextmanager
     def _reading(self) -> Iterator[SQLiteCursor]:
-        """For a single SELECT, which sees one state of the store by itself, without BEGIN and ROLLBACK around it.
+        """For SELECTs that each see one state of the store, though not all the same: no BEGIN and ROLLBACK around them.
 
         Each statement lets go of the interpreter, and other threads keep it a while.
         """
@@ -159,9 +160,18 @@ class ChainedRecorder(SQLiteApplicationRecorder):
                 raise PersistenceError(error) from error
 
     def rows(
-        self, *, stream: str | None = None, gt: int = 0, lte: int | None = None, limit: int | None = None
+        self,
+        *,
+        stream: str | None = None,
+        gt: int = 0,
+        lte: int | None = None,
+        names: Sequence[str] = (),
+        limit: int | None = None,
     ) -> list[StoredRow]:
-        """Rows of one stream in version order, or of the whole log (`gt`, `lte`: notification ids) in log order."""
+        """Rows of one stream in version order, or of the whole log (`gt`, `lte`: notification ids) in log order.
+
+        Of events of these `names` only, if any are given.
+        """
         column = "e.rowid" if stream is None else "e.originator_version"
         clauses: list[str] = [f"{column} > ?"]
         values: list[int | str] = [gt]
@@ -171,11 +181,24 @@ class ChainedRecorder(SQLiteApplicationRecorder):
         if lte is not None:
             clauses.append(f"{column} <= ?")
             values.append(lte)
+        if names:
+            clauses.append(f"e.topic IN ({','.join('?' * len(names))})")
+            values += names
         statement = f"{_ROWS} WHERE {' AND '.join(clauses)} ORDER BY {column} LIMIT ?"
         values.append(-1 if limit is None else limit)
         with self._reading() as c:
             c.execute(statement, values)
             return [StoredRow(*row) for row in c.fetchall()]
+
+    def pages(
+        self, stream: str, *, gt: int = 0, lte: int | None = None, names: Sequence[str] = ()
+    ) -> Iterator[list[StoredRow]]:
+        """`rows` of a stream, up to 500 at a time and none held longer: a long history, or one that still grows."""
+        while page := self.rows(stream=stream, gt=gt, lte=lte, names=names, limit=_PAGE):
+            yield page
+            if page[-1].version <= gt:
+                return  # as only a version does that is no number
+            gt = page[-1].version
 
     def versions_by_time(self, stream: str, time: str) -> tuple[list[int], list[int]]:
         """The versions of a stream whose receipt is not after `time`, and those after it; each in order.

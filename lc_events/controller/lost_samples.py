@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from lc_events.application.journal import Journal
@@ -12,8 +12,7 @@ from lc_events.datasets.follower import Follower
 from lc_events.datasets.mark import Batch, Mark
 from lc_events.datasets.source import UnreadableError
 from lc_events.datasets.spool import Spool
-from lc_events.domain import events as e
-from lc_events.domain.arrivals import arrivals
+from lc_events.domain.arrivals import ARRIVING, arrivals
 from lc_events.domain.dataset import DatasetState
 from lc_events.domain.pauses import pause_after
 from lc_events.errors import StorageError
@@ -23,8 +22,6 @@ __all__ = ["LostSamples"]
 
 _log = logging.getLogger("lc_events.datasets")
 
-_ARRIVING = (e.GlobalManagerMessageReceived.__name__, e.SamplesArrived.__name__)
-_ROWS_AT_ONCE = 5000
 _WHAT_TO_DO = (
     "put the files back from a copy, or delete the job and insert it again, to begin anew with what the dataset holds"
 )
@@ -40,10 +37,19 @@ class _Loss(NamedTuple):
     again_at: float
 
 
+class _Sought(NamedTuple):
+    """Where lost samples stood in file number `epoch` of a dataset."""
+
+    epoch: int
+    lost: Sequence[Range]
+    batches: Sequence[Batch]
+
+
 class LostSamples:
     """What the spools of datasets lack of the samples that jobs need; tried again after 1 s, 2 s … 60 s.
 
-    Where a sample stood in the file is what the events say with which jobs took it. One call for a dataset at a time.
+    Where a sample stood in the file is what the events say with which jobs took it: that never changes, so histories
+    are read once for the same lost samples, however often they are tried. One call for a dataset at a time.
     """
 
     def __init__(self, journal: Journal, world: World, clock: Clock) -> None:
@@ -51,6 +57,7 @@ class LostSamples:
         self._world = world
         self._clock = clock
         self._losses: dict[str, _Loss] = {}
+        self._sought: dict[str, _Sought] = {}
 
     def restore(self, stream: str, spool: Spool, follower: Follower, needed: Sequence[Range]) -> float | None:
         """Restore what is lost of the samples `needed`; the seconds after which to call again, None for nothing to do.
@@ -89,14 +96,14 @@ class LostSamples:
             _log.warning(words, stream, _count(still), spool.folder, why, _WHAT_TO_DO)
         return pause
 
-    def _read_again(self, stream: str, follower: Follower, lost: Iterable[Range]) -> str:
+    def _read_again(self, stream: str, follower: Follower, lost: Sequence[Range]) -> str:
         """Put back what the file gives; why it may not have given all."""
         replaced = "the dataset's file no longer holds them"
         dataset = self._world.dataset(stream)
         if dataset is None or dataset.mark is None or Mark.from_json(dataset.mark) != follower.mark:
             return replaced
         try:
-            if batches := [batch for batch in self._batches(dataset) if _overlaps(batch, lost)]:
+            if batches := self._batches(dataset, lost):
                 follower.restore(batches)
         except UnreadableError as error:
             return str(error)
@@ -105,22 +112,24 @@ class LostSamples:
                 raise
         return replaced
 
-    def _batches(self, dataset: DatasetState) -> Iterable[Batch]:
-        """What live jobs took of the dataset's present file, each batch once."""
+    def _batches(self, dataset: DatasetState, lost: Sequence[Range]) -> Sequence[Batch]:
+        """What live jobs took of the dataset's present file with these samples, each batch once."""
+        sought = self._sought.get(dataset.stream)
+        if sought is None or (sought.epoch, sought.lost) != (dataset.epoch, lost):
+            batches = [batch for batch in self._taken(dataset) if _overlaps(batch, lost)]
+            sought = self._sought[dataset.stream] = _Sought(dataset.epoch, lost, batches)
+        return sought.batches
+
+    def _taken(self, dataset: DatasetState) -> Iterable[Batch]:
         found: dict[Range, Batch] = {}
         for job in self._world.jobs():
             if not job.is_live or job.namespace != dataset.namespace:
                 continue
-            for spooled, records in arrivals(self._arriving(job.stream)):
+            pages = self._journal.rows.pages(job.stream, names=ARRIVING)
+            for spooled, records in arrivals(self._journal.decode(row) for page in pages for row in page):
                 if (records.dataset, records.epoch) == (dataset.name, dataset.epoch):
                     found[spooled] = Batch(records.rows, records.bytes, spooled, None)
         return found.values()
-
-    def _arriving(self, stream: str) -> Iterator[e.Event]:
-        version = 0
-        while rows := self._journal.rows.rows(stream=stream, gt=version, limit=_ROWS_AT_ONCE):
-            yield from (self._journal.decode(row) for row in rows if row.name in _ARRIVING)
-            version = rows[-1].version
 
     def _ended(self, stream: str, *, read_again: int = 0) -> None:
         if read_again:
@@ -128,6 +137,7 @@ class LostSamples:
         elif stream in self._losses:
             _log.warning("%s: the spool has all samples again", stream)
         self._losses.pop(stream, None)
+        self._sought.pop(stream, None)
 
 
 def _lost(spool: Spool, needed: Sequence[Range]) -> list[Range]:

@@ -41,7 +41,7 @@ class Folded(Protocol):
 
 S = TypeVar("S", bound=Folded)
 
-_PAGE, _PIECE = 500, 100
+_PIECE = 100
 
 
 Follow = Callable[[str, Iterable[Event], list[str]], Iterator[Event]]
@@ -117,13 +117,10 @@ class Archive(Generic[S]):
 
         `rest` is called after every 100 of them, for whoever must not stand in the way of others.
         """
-        while page := self.journal.rows.rows(stream=stream, gt=after, lte=last, limit=_PAGE):
+        for page in self.journal.rows.pages(stream, gt=after, lte=last):
             for start in range(0, len(page), _PIECE):
                 yield from page[start : start + _PIECE]
                 rest()
-            if page[-1].version <= after:
-                return  # as only a version does that is no number
-            after = page[-1].version
 
     def state(self, stream: str, version: int | None = None) -> S:
         """The state at a version, the newest by default; NotFoundError for one that the stream does not have."""
