@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from lc_events.errors import UsageError
@@ -115,15 +115,25 @@ class LcSettings(_ClientFields):
         """One LC per node, so one session per node."""
         return self.mqtt_client_id or f"lc-{self.node}"
 
-    @model_validator(mode="after")
-    def _no_model_place_opens_the_state_folder(self) -> Self:
-        """Other jobs' credentials lie there."""
-        state = Path(os.path.realpath(self.state_dir))
-        for place in self.model_places:
-            folder = Path(os.path.realpath(self.root / place.lstrip("/")))
-            if place.startswith("/") and (state.is_relative_to(folder) or folder.is_relative_to(state)):
-                raise ValueError(f"{self.variable('model_places')}: {place} opens the state folder {self.state_dir}")
-        return self
+    @field_validator("model_places")
+    @classmethod
+    def _no_place_opens_what_is_secret(cls, places: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        """Jobs' credentials lie in the state folder, our own beside it, and a history is nobody's model."""
+        for place in places:
+            if place.startswith("/") and "root" in info.data:
+                folder = Path(os.path.realpath(info.data["root"] / place.lstrip("/")))
+                for what, path in _closed(cls, info.data):
+                    if path.is_relative_to(folder) or (what == "the state folder" and folder.is_relative_to(path)):
+                        raise ValueError(f"{place} opens {what} {path}")
+        return places
+
+
+def _closed(cls: type[ProgramSettings], settings: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
+    """What no model place may hold, links followed; settings that are wrong themselves are left out."""
+    key = "mqtt_key_file" if settings.get("mqtt_key_file") else "mqtt_cert_file"
+    for field in ("state_dir", "store", "mqtt_password_file", key, "config"):
+        if path := settings.get(field):
+            yield "the state folder" if field == "state_dir" else cls.variable(field), Path(os.path.realpath(path))
 
 
 class GmSettings(_ClientFields):

@@ -127,10 +127,31 @@ def test_an_empty_model_place_is_refused_in_a_list(config):
 def test_a_model_place_that_opens_the_state_folder_is_refused(tmp_path, place):
     (tmp_path / "srv/lc-state").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "srv")
-    with pytest.raises(UsageError, match=f"LC_MODEL_PLACES: {place} opens the state folder"):
+    with pytest.raises(UsageError, match=f"^--model-places is '/models,{place}', but {place} opens the state folder"):
         LcSettings.load(root=tmp_path, state_dir=tmp_path / "srv/lc-state", model_places=f"/models,{place}")
     beside = LcSettings.load(root=tmp_path, state_dir=tmp_path / "srv/lc-state", model_places="/srv/lc,s3://srv")
     assert beside.model_places == ("/srv/lc", "s3://srv")
+
+
+@pytest.mark.parametrize("named", ["srv", "link"])
+@pytest.mark.parametrize("field", ["store", "mqtt_password_file", "mqtt_key_file", "mqtt_cert_file", "config"])
+def test_a_model_place_that_opens_a_secret_or_the_history_elsewhere_is_refused(tmp_path, field, named):
+    (tmp_path / "srv").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "srv")
+    (tmp_path / "srv/secret").write_text("" if field == "config" else "secret")
+    cert = {"mqtt_cert_file": tmp_path / "cert"} if field == "mqtt_key_file" else {}
+    url = "mqtts://user@127.0.0.1" if field.startswith("mqtt_") else "mqtt://127.0.0.1"
+    settings = {"root": tmp_path, "mqtt_url": url, field: tmp_path / named / "secret", **cert}
+    for place in ("/srv", "/link"):
+        with pytest.raises(UsageError, match=f"but {place} opens LC_{field.upper()} {tmp_path}/srv/secret$"):
+            LcSettings.load(**settings, model_places=place)
+    assert LcSettings.load(**settings, model_places="/srv/models,s3://srv").model_places == ("/srv/models", "s3://srv")
+
+
+def test_a_certificate_may_lie_in_a_model_place_if_its_key_does_not(tmp_path):
+    files = {"mqtt_cert_file": tmp_path / "models/cert.pem", "mqtt_key_file": tmp_path / "key.pem"}
+    settings = LcSettings.load(root=tmp_path, mqtt_url="mqtts://127.0.0.1", model_places="/models", **files)
+    assert settings.model_places == ("/models",)
 
 
 def test_the_agent_gets_what_the_worker_was_told(tmp_path):
