@@ -86,9 +86,10 @@ class Asking:
             try:
                 self._queue.put_nowait((received, verb))
             except queue.Full:
-                self._reject(received, RefusedError("100 requests wait already: ask again later", code="rate"))
+                self._reject(received, RefusedError(f"{_WAITING} requests wait already: ask again later", code="rate"))
         else:
-            self._reject(received, RefusedError("more than 20 requests a second: ask again later", code="rate"))
+            much = f"more than {_PER_SECOND} requests a second: ask again later"
+            self._reject(received, RefusedError(much, code="rate"))
 
     def _run(self) -> None:
         while not self._stopped.is_set() and (asked := self._queue.get()) is not None:

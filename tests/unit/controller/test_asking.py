@@ -9,6 +9,7 @@ from support.rounds import two_rounds
 from support.stores import stored
 from support.waiting import eventually
 
+from lc_events.controller import asking as asking_module
 from lc_events.controller.asking import Asking
 from lc_events.mqtt.packets import Received
 from lc_events.mqtt.topics import Topics
@@ -68,9 +69,8 @@ def clock():
     return Clock()
 
 
-@pytest.fixture
-def asking(store, broker, clock):
-    asking = Asking(
+def asking_of(store, broker, clock):
+    return Asking(
         node="edge1",
         topics=Topics("sedna"),
         store=store,
@@ -78,6 +78,11 @@ def asking(store, broker, clock):
         publish=broker.publish,
         refuse=broker.refuse,
     )
+
+
+@pytest.fixture
+def asking(store, broker, clock):
+    asking = asking_of(store, broker, clock)
     asking.start()
     yield asking
     broker.open.set()
@@ -117,6 +122,23 @@ def test_it_ends_at_once_however_many_still_wait(asking, broker, clock):
 
     assert not stopping.is_alive()
     assert [each["request_id"] for each in broker.taken] == [f"{MOST}", "first"]
+
+
+def test_who_asks_too_much_is_told_how_much_that_is(store, broker, clock, monkeypatch):
+    monkeypatch.setattr(asking_module, "_WAITING", 3)
+    monkeypatch.setattr(asking_module, "_PER_SECOND", 5)
+    asking = asking_of(store, broker, clock)
+    asking.start()
+    broker.held = "events"
+    offer(asking, "history", "first")
+    assert broker.holds.wait(10)
+    for number in range(5):
+        offer(asking, "history", f"{number}")
+    told = [each["error"]["message"] for each in broker.taken]
+    broker.open.set()
+    asking.stop()
+
+    assert told == ["3 requests wait already: ask again later", "more than 5 requests a second: ask again later"]
 
 
 def test_a_store_that_cannot_be_read_is_told_to_who_asks(asking, broker, store):
