@@ -136,3 +136,15 @@ def test_when_more_is_lost_histories_are_looked_into_again(scene):
 
     assert scene.attempt()
     assert scene.reads_back()
+
+
+def test_what_was_restored_stays_when_all_that_nobody_needs_is_let_go(scene):
+    scene.needed = [(11, 20)]
+    scene.lose(11)
+    assert scene.attempt()
+    looks = len(scene.reads)
+    scene.spool.trim(11)
+
+    assert scene.spool.lost(11, 20) == []
+    assert scene.attempt()
+    assert len(scene.reads) == looks > 0
