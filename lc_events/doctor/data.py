@@ -1,8 +1,9 @@
-"""Can the files of datasets be read, and is there an answer from the S3 servers that outputs go to."""
+"""Can the files of datasets be read, are the model places there, do the S3 servers that outputs go to answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Sequence
 
 from lc_events.application.filesystem import network_file_system
 from lc_events.controller.locations import Locations
@@ -13,7 +14,10 @@ from lc_events.domain.job import JobState
 from lc_events.errors import StorageError
 from lc_events.messages.resources import is_s3
 
-__all__ = ["check_datasets", "check_outputs"]
+__all__ = ["check_datasets", "check_outputs", "check_places"]
+
+_NO_MODEL = "index.pkl"
+"""What is asked for in a bucket; that it is not there is an answer, too."""
 
 
 def check_datasets(world: World, locations: Locations) -> Iterator[Finding]:
@@ -61,3 +65,50 @@ def check_outputs(world: World, locations: Locations) -> Iterator[Finding]:
             yield ok("s3", f"{server} answers for bucket {bucket}")
     if not lanes:
         yield ok("s3", "no job writes there")
+
+
+def check_places(places: Sequence[str], world: World, locations: Locations) -> Iterator[Finding]:
+    """Look for each place of LC_MODEL_PLACES: a folder, or a bucket on one of the servers that jobs have."""
+    servers = {locations.lane_of_copy(job, "s3://"): job for job in world.jobs() if job.is_live}
+    jobs = list(servers.values())
+    found = [finding for place in places if (finding := _place(place, jobs, locations)) is not None]
+    yield from found
+    if not places:
+        yield ok("model places", "none is set: models count below the outputDir of their job alone")
+    elif not found:
+        unasked = "; S3 is asked once there is a job" if not jobs and any(is_s3(place) for place in places) else ""
+        yield ok("model places", f"{', '.join(places)}{unasked}")
+
+
+def _place(place: str, jobs: Sequence[JobState], locations: Locations) -> Finding | None:
+    """What is wrong with a place, if anything is."""
+    path = locations.path(place)
+    if path is None:
+        return _bucket(place, jobs, locations)
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except OSError as error:
+        return wrong(
+            "model places", f"{path}: {error.strerror}", "make or mount it, or correct LC_MODEL_PLACES or LC_ROOT"
+        )
+    return None if is_folder else wrong("model places", f"{path} is no folder", "correct LC_MODEL_PLACES or LC_ROOT")
+
+
+def _bucket(place: str, jobs: Sequence[JobState], locations: Locations) -> Finding | None:
+    """None if one of the servers answers for it: a place is for all jobs, but each has a server of its own."""
+    found: list[Finding] = []
+    for job in jobs:
+        who = f"{job.namespace}/{job.name}"
+        try:
+            locations.storage(job, place).exists(f"{place}/{_NO_MODEL}")
+        except StorageError as error:
+            if error.code == "denied":
+                advice = (
+                    f"{who} may perhaps read there and not list: s3:ListBucket tells a missing object from a forbidden"
+                )
+                found.insert(0, note("model places", str(error), advice))
+            else:
+                found.append(wrong("model places", str(error), f"check the bucket and the credential of {who}"))
+        else:
+            return None
+    return found[0] if found else None

@@ -10,7 +10,7 @@ from lc_events.controller.locations import Locations
 from lc_events.controller.world import World
 from lc_events.doctor.clock import Watch, check_clock, check_zone
 from lc_events.doctor.connection import check_broker, check_session, check_tls
-from lc_events.doctor.data import check_datasets, check_outputs
+from lc_events.doctor.data import check_datasets, check_outputs, check_places
 from lc_events.doctor.finding import Finding, Level, skipped, wrong
 from lc_events.doctor.folder import check_disks, check_file_system, check_folder, check_quarantine, holder
 from lc_events.doctor.jobs import check_effects, check_reports
@@ -98,6 +98,7 @@ class _Examination:
             ("zone", lambda: check_zone(zone, self._world, is_set=is_set)),
             self._at_world("datasets", lambda world: check_datasets(world, self._locations(world, settings))),
             self._at_world("s3", lambda world: check_outputs(world, self._locations(world, settings))),
+            ("model places", lambda: self._places(settings)),
             self._at_world("reports", lambda world: check_reports(world, datetime.now(UTC))),
             self._at_world("effects", lambda world: check_effects(world, datetime.now(UTC))),
             ("quarantine", lambda: check_quarantine(settings.state_dir / "quarantine")),
@@ -172,6 +173,11 @@ class _Examination:
 
     def _clock(self) -> Iterable[Finding]:
         return check_clock(self._began, self._seen, None if self._journal is None else self._journal.rows)
+
+    def _places(self, settings: LcSettings) -> Iterable[Finding]:
+        """Folders can be looked at without a store, too."""
+        world = World() if self._world is None else self._world
+        return check_places(settings.model_places, world, self._locations(world, settings))
 
     @staticmethod
     def _locations(world: World, settings: LcSettings) -> Locations:
