@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 
 from lc_events.domain import events as e
 from lc_events.domain.conditions import digest, new_conditions, round_of
@@ -266,7 +267,13 @@ def counts(url: str, output_dir: str, places: Sequence[str], rules: int = e.RULE
     """
     if rules == 1:
         return below(url, output_dir) or any(lies_in(url, place) for place in places)
-    return len(url) <= _URL_CHARACTERS and any(lies_in(url, folder) for folder in (output_dir, *places))
+    return len(url) <= _URL_CHARACTERS and _lies_in_any(url, (output_dir, *places))
+
+
+@lru_cache(maxsize=1024)
+def _lies_in_any(url: str, folders: tuple[str, ...]) -> bool:
+    """Remembered, for a job that waits is judged by the same URLs at every tick and arrival, and a worker wrote them."""
+    return any(lies_in(url, folder) for folder in folders)
 
 
 def trusted_models(state: JobState, rules: int = e.RULES) -> list[JsonObject]:

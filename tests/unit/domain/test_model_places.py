@@ -5,6 +5,7 @@ from support.given import Command, History, arrive, deleted, facts, given, gm, h
 from support.sedna import condition, model, output
 
 from lc_events.domain import events as e
+from lc_events.messages.model_places import lies_in
 
 PLACES = ("/models", "s3://models/released")
 OUTSIDE = "the trained model's URL is not below the job's outputDir"
@@ -59,6 +60,19 @@ def test_below_the_output_dir_is_what_would_lie_in_a_place_there(url: str):
     history = given(trained(url, f"{output_dir}/m.pkl", output_dir=output_dir))
     history.then(happened(e.GlobalManagerMessageReceived, reason="fired"), happened(e.EvaluationTriggered, rules=2))
     assert evaluated_models(history) == [f"{output_dir}/m.pkl"]
+
+
+def test_what_counts_is_read_once_however_often_a_job_is_judged(monkeypatch):
+    urls = [f"/output/job1/{number}/read-once/%2e%2e/m.pkl" for number in range(100)]
+    read = []
+    monkeypatch.setattr(
+        "lc_events.domain.decisions.lies_in", lambda url, place: read.append(url) or lies_in(url, place)
+    )
+
+    history = given(trained(*urls), *[ticked(), arrive(1)] * 5)
+
+    assert history.state.verdict.reason == "no_model"
+    assert read == urls
 
 
 def test_by_rules_1_it_was_what_stands_below_it_by_its_words():
