@@ -34,7 +34,7 @@ class Life:
         self.now += seconds
 
     def restart(self):
-        self.spool = Spool(self.folder / "spool", segment_bytes=64)
+        self.spool = Spool(self.folder / "spool", segment_bytes=8)
         self.spool.cut(self.length)
         self.follower = Follower(
             self.path,

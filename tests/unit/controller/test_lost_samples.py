@@ -74,9 +74,9 @@ class Scene:
         self.clock.seconds += pause or 0.0
         return pause is None
 
-    def lose(self, first: int):
+    def lose(self, first: int, suffix: str = ".*"):
         """Move a piece of the spool away; returns how to put it back."""
-        moved = [(path, path.with_suffix(f"{path.suffix}.away")) for path in self.folder.glob(f"{first:020}.*")]
+        moved = [(path, path.with_suffix(f"{path.suffix}.away")) for path in self.folder.glob(f"{first:020}{suffix}")]
         assert moved
         for path, away in moved:
             path.rename(away)
@@ -140,7 +140,7 @@ def test_when_more_is_lost_histories_are_looked_into_again(scene):
 
 def test_what_was_restored_stays_when_all_that_nobody_needs_is_let_go(scene):
     scene.needed = [(11, 20)]
-    scene.lose(11)
+    scene.lose(11, ".data")
     assert scene.attempt()
     looks = len(scene.reads)
     scene.spool.trim(11)
