@@ -272,7 +272,7 @@ def counts(url: str, output_dir: str, places: Sequence[str], rules: int = e.RULE
 
 @lru_cache(maxsize=1024)
 def _lies_in_any(url: str, folders: tuple[str, ...]) -> bool:
-    """Remembered, for a job that waits is judged by the same URLs at every tick and arrival, and a worker wrote them."""
+    """Remembered, for a job that waits is judged by the same URLs at every tick, and a worker wrote them."""
     return any(lies_in(url, folder) for folder in folders)
 
 
