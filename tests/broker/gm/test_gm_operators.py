@@ -87,6 +87,7 @@ def test_an_answer_goes_nowhere_else(cloud, dataset) -> None:
     cloud.tap.publish(f"{cloud.root}/apply/r7", request, response_topic=elsewhere)
     cloud.tap.publish(f"{cloud.root}/apply/r8", {**request, "reply_to": "a/b"})
     cloud.apply(dataset)
+    cloud.tap.wait_for(lambda message: "/answer/" in message.topic)
     assert cloud.tap.of(elsewhere) == []
     assert {m.topic.rsplit("/", 1)[0] for m in cloud.tap.messages if "/answer/" in m.topic} == {
         f"{cloud.root}/answer/gm"
