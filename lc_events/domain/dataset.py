@@ -11,6 +11,7 @@ from lc_events.domain import events as e
 from lc_events.domain.steps import Steps
 from lc_events.messages.gm import DownMessage
 from lc_events.messages.json import JsonObject
+from lc_events.messages.names import OfStream
 
 __all__ = [
     "DatasetState",
@@ -36,7 +37,7 @@ class Problem(NamedTuple):
 
 
 @dataclass(slots=True)
-class DatasetState:
+class DatasetState(OfStream):
     """Where a dataset stands. Treat it as a value."""
 
     stream: str
@@ -56,16 +57,6 @@ class DatasetState:
     unconfirmed: int | None = None
     gm_messages: int = 0
     duplicates: int = 0
-
-    @property
-    def namespace(self) -> str:
-        """The dataset's namespace."""
-        return self.stream.split("/")[0]
-
-    @property
-    def name(self) -> str:
-        """The dataset's name."""
-        return self.stream.split("/")[2]
 
     @property
     def is_live(self) -> bool:

@@ -12,6 +12,7 @@ from lc_events.domain import events as e
 from lc_events.domain.backlog import Backlog
 from lc_events.domain.trigger import Trigger
 from lc_events.messages.json import Json, JsonObject
+from lc_events.messages.names import OfStream
 from lc_events.messages.resources import is_s3
 
 __all__ = [
@@ -108,7 +109,7 @@ class Failure(NamedTuple):
 
 
 @dataclass(slots=True)
-class JobState:
+class JobState(OfStream):
     """Where a job stands. Treat it as a value: only `job_fold` makes one."""
 
     stream: str
@@ -172,16 +173,6 @@ class JobState:
     gm_messages: int = 0
     worker_results: int = 0
     duplicates: int = 0
-
-    @property
-    def namespace(self) -> str:
-        """The job's namespace."""
-        return self.stream.split("/")[0]
-
-    @property
-    def name(self) -> str:
-        """The job's name."""
-        return self.stream.split("/")[2]
 
     @property
     def stage(self) -> str | None:

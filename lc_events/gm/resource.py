@@ -9,6 +9,7 @@ from lc_events.domain.events import Event
 from lc_events.gm import deliveries as d
 from lc_events.gm import events as e
 from lc_events.messages.json import Json, JsonObject
+from lc_events.messages.names import OfStream
 
 __all__ = ["API_VERSION", "ResourceState", "apply_to_resource", "given_metadata"]
 
@@ -23,7 +24,7 @@ _WORKER_NODES = frozenset({"sedna.io/Train", "sedna.io/Eval", "sedna.io/Deploy"}
 
 
 @dataclass(slots=True)
-class ResourceState:
+class ResourceState(OfStream):
     """A resource as it was applied, without secrets. Treat it as a value: only a fold makes one."""
 
     stream: str
@@ -40,16 +41,6 @@ class ResourceState:
     deliveries: d.Deliveries = field(default_factory=dict)
     reports: int = 0
     duplicates: int = 0
-
-    @property
-    def namespace(self) -> str:
-        """The namespace."""
-        return self.stream.split("/")[0]
-
-    @property
-    def name(self) -> str:
-        """The name."""
-        return self.stream.split("/")[2]
 
     @property
     def is_live(self) -> bool:

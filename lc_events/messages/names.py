@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["DATASET_KIND", "JOB_KIND", "Stream", "is_namespace", "is_resource_name", "is_word", "stream_id"]
+__all__ = ["DATASET_KIND", "JOB_KIND", "OfStream", "Stream", "is_namespace", "is_resource_name", "is_word", "stream_id"]
 
 JOB_KIND = "lifelonglearningjob"
 DATASET_KIND = "dataset"
@@ -36,3 +36,21 @@ def is_resource_name(text: str) -> bool:
 def stream_id(namespace: str, kind: str, name: str) -> Stream:
     """The stream of a resource; the parts hold no `/`, so it can be split again."""
     return f"{namespace}/{kind}/{name}"
+
+
+class OfStream:
+    """What the stream of a resource says of it; for states, which are dataclasses with a `stream`."""
+
+    __slots__ = ()
+
+    stream: Stream
+
+    @property
+    def namespace(self) -> str:
+        """The resource's namespace."""
+        return self.stream.split("/")[0]
+
+    @property
+    def name(self) -> str:
+        """The resource's name."""
+        return self.stream.split("/")[2]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from lc_events.errors import StorageError
 from lc_events.faults import reach
-from lc_events.storage.port import FileStat, WrittenFile
+from lc_events.storage.port import FileStat, Storage, WrittenFile
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -38,7 +38,7 @@ _CODES = {
 }
 
 
-class LocalStorage:
+class LocalStorage(Storage):
     """Files below `root`, which is LC_ROOT: the URL `/data/x` is the file `root/data/x`.
 
     Written files are `NAME.lc-part` with a leading dot until they are whole; a leftover of a killed process goes away
@@ -120,23 +120,6 @@ class LocalStorage:
             found = path.stat()
             _require_file(found.st_mode)
         return FileStat(found.st_size)
-
-    def exists(self, url: str) -> bool:
-        """See `Storage.exists`."""
-        try:
-            self.stat(url)
-        except StorageError as error:
-            if error.missing or error.code == "not_a_file":
-                return False
-            raise
-        return True
-
-    def sha256(self, url: str) -> str:
-        """See `Storage.sha256`."""
-        digest = hashlib.sha256()
-        for chunk in self.read(url):
-            digest.update(chunk)
-        return digest.hexdigest()
 
     def read(
         self, url: str, *, offset: int = 0, length: int | None = None, below: tuple[str, ...] | None = None

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from lc_events.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -60,11 +63,20 @@ class Storage(Protocol):
 
     def exists(self, url: str) -> bool:
         """Whether the URL is a file that can be looked at; trouble other than a missing file is raised."""
-        ...
+        try:
+            self.stat(url)
+        except StorageError as error:
+            if error.missing or error.code == "not_a_file":
+                return False
+            raise
+        return True
 
     def sha256(self, url: str) -> str:
         """SHA-256 of the whole file, in lower-case hex."""
-        ...
+        digest = hashlib.sha256()
+        for chunk in self.read(url):
+            digest.update(chunk)
+        return digest.hexdigest()
 
     def read(
         self, url: str, *, offset: int = 0, length: int | None = None, below: tuple[str, ...] | None = None

@@ -6,7 +6,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from lc_events.errors import StorageError
 from lc_events.messages.model_places import lies_in
-from lc_events.storage.port import FileStat, WrittenFile
+from lc_events.storage.port import FileStat, Storage, WrittenFile
 from lc_events.storage.s3_errors import explained
 from lc_events.storage.s3_object import S3Object
 
@@ -22,7 +22,7 @@ COPY_PART_BYTES = 64 << 20
 """A server copies a part of this size well within the time in which it must answer."""
 
 
-class S3Storage:
+class S3Storage(Storage):
     """Objects `s3://bucket/key` as one client sees them; any thread may call.
 
     An object appears whole under its key or not at all: S3 itself sees to that. Parts of an upload that was broken off
@@ -73,23 +73,6 @@ class S3Storage:
     def stat(self, url: str) -> FileStat:
         """See `Storage.stat`."""
         return FileStat(self.open_object(url).size)
-
-    def exists(self, url: str) -> bool:
-        """See `Storage.exists`."""
-        try:
-            self.open_object(url)
-        except StorageError as error:
-            if error.missing or error.code == "not_a_file":
-                return False
-            raise
-        return True
-
-    def sha256(self, url: str) -> str:
-        """See `Storage.sha256`."""
-        digest = hashlib.sha256()
-        for chunk in self.read(url):
-            digest.update(chunk)
-        return digest.hexdigest()
 
     def read(
         self, url: str, *, offset: int = 0, length: int | None = None, below: tuple[str, ...] | None = None
