@@ -21,7 +21,10 @@ _Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="H
 @family.command()
 def apply(
     *,
-    file: Annotated[Path, typer.Option("-f", "--file", metavar="FILE", help="Manifests (YAML); - is standard input.")],
+    files: Annotated[
+        list[Path],
+        typer.Option("-f", "--file", metavar="FILE", help="Manifests (YAML); - is standard input. May be repeated."),
+    ],
     mqtt_url: _MqttUrl = None,
     topic_root: _TopicRoot = None,
     timeout: _Timeout = 10.0,
@@ -32,14 +35,15 @@ def apply(
     from lc_events.mqtt.topics import Topics
     from lc_events.settings.programs import broker_settings
 
-    resources = read_manifests_file(file)
-    for number, resource in enumerate(resources, start=1):
-        try:
-            check_resource(resource)
-        except RefusedError as error:
-            raise RefusedError(f"{file}, resource {number} of {len(resources)}: {error}", code=error.code) from None
+    read = [(file, read_manifests_file(file)) for file in files]
+    for file, resources in read:
+        for number, resource in enumerate(resources, start=1):
+            try:
+                check_resource(resource)
+            except RefusedError as error:
+                raise RefusedError(f"{file}, resource {number} of {len(resources)}: {error}", code=error.code) from None
     settings = broker_settings(mqtt_url=mqtt_url, topic_root=topic_root)
-    for resource in resources:
+    for resource in (resource for _, resources in read for resource in resources):
         done = apply_resource(settings.mqtt, Topics(settings.topic_root), resource, timeout=timeout)
         note = f"; {done['note']}" if done.get("note") else ""
         typer.echo(f"{str(done['kind']).lower()}/{done['namespace']}/{done['name']} {done['result']}{note}")

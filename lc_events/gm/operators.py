@@ -63,8 +63,9 @@ class Operators:
                 return loads_object(before.context)
         changes = Changes(self._desk.ledger)
         if request.operation == "insert":
+            has_new_secrets = self._desk.vault.get(named.stream) != secrets
             self._desk.vault.put(named.stream, secrets)
-            result = self._insert(changes, named, masked, request.request_id)
+            result = self._insert(changes, named, masked, request.request_id, has_new_secrets=has_new_secrets)
         else:
             result = self._delete(changes, named, request.request_id)
         if request.request_id is not None:
@@ -76,7 +77,9 @@ class Operators:
         _log.info("%s %s", named.stream, result["result"])
         return result
 
-    def _insert(self, changes: Changes, named: Named, resource: JsonObject, request_id: str | None) -> JsonObject:
+    def _insert(
+        self, changes: Changes, named: Named, resource: JsonObject, request_id: str | None, *, has_new_secrets: bool
+    ) -> JsonObject:
         facts = decisions.Facts(self._desk.now(), uuid4().hex)
         before = changes.of(named.stream)
         if named.kind == JOB_KIND:
@@ -90,7 +93,7 @@ class Operators:
                 place = decisions.Place(dataset.node, dataset.url)
                 changes.keep(decisions.link_dataset(job, place, facts.now))
         after = changes.of(named.stream)
-        return _result(named, after, _what_happened(before, after))
+        return _result(named, after, _what_happened(before, after, has_new_secrets=has_new_secrets))
 
     def _delete(self, changes: Changes, named: Named, request_id: str | None) -> JsonObject:
         state = changes.of(named.stream)
@@ -137,12 +140,12 @@ def _read(received: Received) -> JsonObject:
     return loads_object(received.payload)
 
 
-def _what_happened(before: State, after: State) -> str:
-    """In kubectl's words."""
+def _what_happened(before: State, after: State, *, has_new_secrets: bool) -> str:
+    """In kubectl's words; states are without secrets."""
     if not before.is_live or before.uid != after.uid:
         return "created"
     same = (before.kind, before.metadata, before.spec) == (after.kind, after.metadata, after.spec)
-    return "unchanged" if same else "configured"
+    return "unchanged" if same and not has_new_secrets else "configured"
 
 
 def _result(named: Named, state: State, what: str) -> JsonObject:

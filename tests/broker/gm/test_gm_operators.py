@@ -156,11 +156,15 @@ def test_secrets_reach_the_node_and_nothing_else(cloud, edge1, dataset) -> None:
 def test_new_secrets_replace_the_old_ones(cloud, edge1, dataset) -> None:
     cloud.start()
     cloud.apply(dataset)
-    cloud.apply(job_manifest(metadata={"annotations": {"sedna.io/credential": "old"}}))
+    cloud.apply(job_manifest(metadata={"annotations": {"sedna.io/credential": "old-secret"}}))
     edge1.told("Train/Waiting")
-    assert cloud.apply(job_manifest(metadata={"annotations": {"sedna.io/credential": "new"}}))["result"] == "unchanged"
+    renewed = job_manifest(metadata={"annotations": {"sedna.io/credential": "new-secret"}})
+    assert cloud.apply(renewed)["result"] == "configured", "though no event shows the difference"
+    assert cloud.apply(renewed)["result"] == "unchanged"
     newest = edge1.told("Train/Waiting", count=2)
-    assert newest.json["content"]["metadata"]["annotations"]["sedna.io/credential"] == "new"
+    assert newest.json["content"]["metadata"]["annotations"]["sedna.io/credential"] == "new-secret"
+    others = [path for path in cloud.folder.iterdir() if path.name != "secrets.json"]
+    assert not any(b"new-secret" in path.read_bytes() for path in others)
 
 
 def test_a_locked_state_folder_is_a_conflict(cloud) -> None:
