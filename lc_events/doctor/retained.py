@@ -147,7 +147,8 @@ def check_heads(seen: Retained, journal: Journal) -> Iterator[Finding]:
         yield wrong("heads", f"and {len(wrong_ones) - _MOST} more", "as above")
     if not wrong_ones:
         heads = sum(topic.kind is TopicKind.STATE_HEAD for topic, _, _ in seen.parsed())
-        yield ok("heads", f"the {heads} on the broker are all in this store")
+        says = "the one on the broker is" if heads == 1 else f"the {heads} on the broker are all"
+        yield ok("heads", f"{says} in this store")
 
 
 def check_leftovers(seen: Retained, node: str, world: World | None) -> Iterator[Finding]:

@@ -44,7 +44,7 @@ def test_where_all_is_well_nothing_is_wrong_and_every_check_says_so(working, exa
     assert f"process {working.pid} has the state folder" in found.one("controller", "ok").says
     assert "every link" in found.one("chain", "ok").says
     assert "10 records counted" in found.one("dataset default/ds", "ok").says
-    assert found.one("heads", "ok").says == "the 1 on the broker are all in this store"
+    assert found.one("heads", "ok").says == "the one on the broker is in this store"
     assert found.one("acl", "ok")
     assert found.one("session", "ok")
     assert found.one("reports", "ok")
