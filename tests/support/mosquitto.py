@@ -26,7 +26,8 @@ class Mosquitto:
     `password_file` there replace `anonymous`); `listener` are further lines of the first listener, for TLS.
     With `persistence` the database is written at `stop` and every `autosave_seconds`; `save_on_change`: at each change,
     slowly.
-    `config` is a whole configuration, which must have its first listener on `port`, instead of all these.
+    `config` is a whole configuration, which must have its first listener on `port` and name the user, instead of all
+    these.
     """
 
     def __init__(
@@ -144,9 +145,9 @@ class Mosquitto:
         process.wait(10)
 
     def _config(self) -> str:
-        user = f"user {getpass.getuser()}"  # root would drop to a user who cannot write to the test's folder
         if self._whole is not None:
-            return f"{user}\n{self._whole.read_text(encoding='utf-8')}"
+            return self._whole.read_text(encoding="utf-8")
+        user = f"user {getpass.getuser()}"  # root would drop to a user who cannot write to the test's folder
         lines = [
             f"listener {self.port} 127.0.0.1",
             self._listener,

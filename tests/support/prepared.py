@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import shutil
 import subprocess
@@ -54,7 +55,8 @@ def prepare(place: str, folder: Path, *nodes: str, options: tuple[str, ...] = ()
     prepared = Prepared(folder, free_port(), free_port(), folder / "data")
     prepared.data.mkdir(parents=True, exist_ok=True)
     ports = ("--port", str(prepared.port), "--tls-port", str(prepared.tls_port), "--bind", "127.0.0.1")
-    run("prepare", place, str(folder), *ports, "--data", str(prepared.data), *options, *nodes)
+    user = ("--broker-user", getpass.getuser())  # another one cannot go into the test's folder
+    run("prepare", place, str(folder), *ports, "--data", str(prepared.data), *user, *options, *nodes)
     with (folder / "rights").open("a") as rights:
         rights.write(f"user {TESTER}\ntopic readwrite #\ntopic readwrite $hw/#\n")
     (folder / "users" / TESTER).write_text("secret")
