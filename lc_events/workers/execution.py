@@ -256,4 +256,6 @@ class Execution:
         owner_info = {"error": error}
         if output and program:
             owner_info["output"] = output.last_lines(program.environment.secrets)
+            if self.run.output_file.exists():
+                owner_info["output_file"] = str(self.run.output_file.absolute())
         return Outcome("failed", ran=self._ran, owner_info={**owner_info})

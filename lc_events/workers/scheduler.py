@@ -182,5 +182,8 @@ def _deploys_job_of(run: Run, order: WorkOrder) -> bool:
 
 
 def _reason(outcome: Outcome) -> str:
-    error = (outcome.owner_info or {}).get("error") if outcome.status == "failed" else None
-    return f": {error}" if error else ""
+    info = outcome.owner_info or {}
+    if outcome.status != "failed" or not info.get("error"):
+        return ""
+    kept = f"; its output is in {info['output_file']}" if "output_file" in info else ""
+    return f": {info['error']}{kept}"

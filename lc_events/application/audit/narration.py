@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lc_events.application.audit.wording import failure
 from lc_events.domain import events as e
 from lc_events.domain.dataset import DatasetState
 from lc_events.domain.events import Event
@@ -48,17 +49,11 @@ def _job_event(event: Event, state: JobState) -> str:
             return _cut(f"{event.stage} of round {event.round}, attempt {event.attempt}{final}: {event.error}")
         case e.WorkerResultReceived():
             return _cut(
-                f"{event.worker}: {event.kind} {event.status}{_metrics(event.results)}{_error(event.owner_info)}"
+                f"{event.worker}: {event.kind} {event.status}{_metrics(event.results)}{failure(event.owner_info)}"
             )
         case e.JobAdopted():
             return f"from another controller, which wrote {event.train_data_url}: goes on after round {event.round}"
     return _other_event(event, state)
-
-
-def _error(owner_info: JsonObject | None) -> str:
-    """What our agent says of a run that failed."""
-    error = (owner_info or {}).get("error")
-    return "" if error is None else f": {error}"
 
 
 def _other_event(event: Event, state: object) -> str:

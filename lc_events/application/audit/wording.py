@@ -6,9 +6,12 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from lc_events.domain.trigger import Trigger, show_threshold
+from lc_events.messages.json import JsonObject
 
-__all__ = ["clock", "day", "length", "local", "pending", "progress", "samples"]
+__all__ = ["clock", "day", "failure", "length", "local", "pending", "progress", "samples"]
 
+_MOST_TEXT = 200
+"""Of text that others wrote."""
 _AT_LEAST = "at least"
 _ASKED = {
     **dict.fromkeys(("gt", ">"), "more than"),
@@ -79,3 +82,13 @@ def pending(trigger: Trigger, value: int) -> str:
     are = "is" if value == 1 else "are"
     text, comma, needed = progress(trigger, value).partition(",")
     return f"{text} {are} pending{comma}{needed}"
+
+
+def failure(owner_info: JsonObject | None) -> str:
+    """What an agent says of a run that failed, and where its program's output is: `: exited with 2; its output …`."""
+    info = owner_info or {}
+    if (error := info.get("error")) is None:
+        return ""
+    file = info.get("output_file")
+    kept = f"; its output is in {file[:_MOST_TEXT]}" if isinstance(file, str) else ""
+    return f": {str(error)[:_MOST_TEXT]}{kept}"

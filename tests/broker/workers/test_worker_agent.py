@@ -79,6 +79,7 @@ def test_a_failure_brings_the_last_lines(node):
     node.confirms("w1", "running")
     info = node.confirms("w1", "failed").json["ownerInfo"]
     assert (info["error"], info["output"]) == ("the program exited with 4", "no data")
+    assert f"failed: the program exited with 4; its output is in {info['output_file']}" in node.log
 
 
 def test_an_executable_that_is_not_allowed_is_reported_and_not_started(node):

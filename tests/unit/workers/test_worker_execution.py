@@ -99,6 +99,14 @@ def test_a_program_that_fails_says_its_last_lines(trial: Callable[..., Trial]):
     assert output == "loading\nno data in train file"
 
 
+def test_a_failure_names_the_file_that_holds_what_the_program_printed(trial: Callable[..., Trial]):
+    run = trial("print('a line'); raise SystemExit(2)")
+    owner_info = run.ends().owner_info or {}
+    assert owner_info["output_file"] == str(run.run.output_file.absolute())
+    assert run.run.output_file.read_text() == "a line\n"
+    assert "output_file" not in (trial("raise SystemExit(2)", id="silent").ends().owner_info or {})
+
+
 def test_a_program_that_prints_megabytes_is_neither_held_up_nor_kept_whole(trial: Callable[..., Trial]):
     run = trial("for n in range(300_000): print('line', n)\nraise SystemExit(3)")
     error, output = run.fails()
