@@ -13,6 +13,7 @@ from lc_events.cli.reading import Config, Job, Output, Store, open_archive, read
 from lc_events.errors import UsageError
 
 if TYPE_CHECKING:
+    from lc_events.application.audit.archive import Archive, Folded
     from lc_events.messages.json import JsonObject
 
 __all__ = ["family"]
@@ -26,22 +27,31 @@ def jobs(store: Store = None, config: Config = None, output: Output = Format.TAB
     import orjson
 
     with open_archive(store, config) as archive:
-        views = [archive.view(state) for state in archive.states()]
+        states = list(archive.states())
+        views = [archive.view(state) for state in states]
+        lost = [_given_up(archive, state) for state in states] if output is Format.TABLE else []
     if output is not Format.TABLE:
         print_list(map(orjson.dumps, views), output)
         return
     last = "WAITS FOR" if views and "verdict" not in views[0] else "VERDICT"
     titles = ("JOB", "NODE", "STAGE", "ROUND", "VERSION", "UPDATED", last)
-    print_lines(table(titles, [_line(view) for view in views]))
+    print_lines(table(titles, [_line(view, words) for view, words in zip(views, lost, strict=True)]))
 
 
-def _line(view: JsonObject) -> tuple[Any, ...]:
+def _given_up(archive: Archive[Any], state: Folded) -> str:
+    from lc_events.application.given_up import given_up
+
+    final = given_up(archive.journal, state.stream, until=state.version)
+    return "" if final is None else f"; {final.stage} of round {final.round} was given up"
+
+
+def _line(view: JsonObject, given_up: str) -> tuple[Any, ...]:
     from lc_events.cli.moments import show_time
 
     verdict = view.get("verdict")
     detail = verdict.get("detail") if isinstance(verdict, Mapping) else view.get("waits_for")
     updated = show_time(str(view["updated"]), zone())[:19]
-    return _job(view), view["node"], _stage(view), view["round"], view["version"], updated, detail
+    return _job(view), view["node"], _stage(view), view["round"], view["version"], updated, f"{detail or '-'}{given_up}"
 
 
 def _job(view: JsonObject) -> str:

@@ -100,7 +100,7 @@ class _Examination:
             self._at_world("s3", lambda world: check_outputs(world, self._locations(world, settings))),
             ("model places", lambda: self._places(settings)),
             self._at_world("reports", lambda world: check_reports(world, datetime.now(UTC))),
-            self._at_world("effects", lambda world: check_effects(world, datetime.now(UTC))),
+            self._at_world("effects", self._effects),
             ("quarantine", lambda: check_quarantine(settings.state_dir / "quarantine")),
         ]
 
@@ -173,6 +173,11 @@ class _Examination:
 
     def _clock(self) -> Iterable[Finding]:
         return check_clock(self._began, self._seen, None if self._journal is None else self._journal.rows)
+
+    def _effects(self, world: World) -> Iterable[Finding]:
+        if self._journal is None:
+            return [skipped("effects", "needs the store")]
+        return check_effects(world, self._journal, datetime.now(UTC))
 
     def _places(self, settings: LcSettings) -> Iterable[Finding]:
         """Folders can be looked at without a store, too."""

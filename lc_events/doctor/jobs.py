@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from lc_events.application.given_up import given_up
+from lc_events.application.journal import Journal
 from lc_events.controller.world import World
 from lc_events.doctor.finding import Finding, note, ok, wrong
+from lc_events.domain import events as e
 from lc_events.domain.job import JobState
 from lc_events.domain.pauses import LONGEST_PAUSE
 
@@ -29,13 +32,26 @@ def check_reports(world: World, now: datetime) -> Iterator[Finding]:
     yield wrong("reports", says, advice) if oldest > _SOON else note("reports", says, advice)
 
 
-def check_effects(world: World, now: datetime) -> Iterator[Finding]:
-    """Files that cannot be written, models that cannot be copied; they are tried again for ever."""
-    failing = [job for job in world.jobs() if job.is_live and job.failure is not None and job.intent is not None]
-    for job in failing:
-        yield _failure(job, now)
-    if not failing:
+def check_effects(world: World, journal: Journal, now: datetime) -> Iterator[Finding]:
+    """Files that cannot be written, models that cannot be copied, tried again for ever; and models given up."""
+    is_fine = True
+    for job in world.jobs():
+        if not job.is_live:
+            continue
+        if job.failure is not None and job.intent is not None:
+            is_fine = False
+            yield _failure(job, now)
+        if (final := given_up(journal, job.stream, until=job.version)) is not None:
+            is_fine = False
+            yield _given_up(job, final, now)
+    if is_fine:
         yield ok("effects", "nothing that a job decided has failed")
+
+
+def _given_up(job: JobState, final: e.TriggerFailed, now: datetime) -> Finding:
+    when = f"was given up {_duration(_age(final.time, now))} ago"
+    says = f"{job.namespace}/{job.name}: {final.stage} of round {final.round} {when}: {final.error}"
+    return wrong("effects", says, f"{_WORKER.get(final.code, _WORKER_REPORTS)}; the next round deploys again")
 
 
 def _failure(job: JobState, now: datetime) -> Finding:
@@ -49,10 +65,14 @@ def _failure(job: JobState, now: datetime) -> Finding:
 
 _ADVICE = {
     "no_space": "make room on the disk",
-    "denied": "give the controller's user, or its credential, the right to write there",
+    "denied": "give the controller's user, or the job's credential, the right to what the message names: to read it, "
+    "or to write there",
     "credential": "correct the annotation sedna.io/credential",
     "missing": "the file is gone: bring it back",
 }
+
+_WORKER_REPORTS = "have the worker write the model as a file where it reports it"
+_WORKER = {"outside": "have the worker write below the job's outputDir, or set LC_MODEL_PLACES to where models may lie"}
 
 
 def _age(time: str, now: datetime) -> float:

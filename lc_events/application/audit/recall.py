@@ -8,10 +8,13 @@ from typing import Any, NamedTuple, TypeVar
 from lc_events.application.audit import wording
 from lc_events.application.audit.archive import Archive
 from lc_events.application.cloud_events import time_of
+from lc_events.application.given_up import given_up
 from lc_events.domain import events as e
+from lc_events.domain.dataset import DatasetState
 from lc_events.domain.job import JobState
 from lc_events.domain.stamp import stamp
 from lc_events.messages.json import JsonObject
+from lc_events.messages.names import DATASET_KIND, stream_id
 
 __all__ = ["Recall", "Standing"]
 
@@ -60,6 +63,16 @@ class Recall:
         )
         event = None if row is None else self._archive.journal.decode(row)
         return event if isinstance(event, event_class) else None
+
+    def given_up(self) -> e.TriggerFailed | None:
+        """The newest model that was given up, if none is deployed since."""
+        return given_up(self._archive.journal, self.state.stream, until=self.state.version)
+
+    def dataset(self) -> DatasetState | None:
+        """The job's dataset as it is now, which may be later than this state."""
+        stream = stream_id(self.state.namespace, DATASET_KIND, str(self.state.dataset_name))
+        state = self._archive.state(stream)
+        return state if isinstance(state, DatasetState) else None
 
     def condition_since(self) -> str | None:
         """When GM told the condition that the job stands at."""

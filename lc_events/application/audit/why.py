@@ -8,10 +8,11 @@ from typing import NamedTuple
 from lc_events.application.audit.archive import Archive, deciding
 from lc_events.application.audit.recall import Recall, Standing
 from lc_events.application.audit.travel import version_at
+from lc_events.application.audit.why_failed import failed
 from lc_events.application.audit.why_training import not_trained
 from lc_events.application.snapshot_json import State
 from lc_events.domain import events as e
-from lc_events.domain.job import Failure, Intent
+from lc_events.domain.job import Failure, Intent, JobState
 from lc_events.domain.pauses import LONGEST_PAUSE, pause_after
 from lc_events.domain.stamp import stamp
 from lc_events.domain.trigger import show_threshold
@@ -20,7 +21,12 @@ from lc_events.messages.json import Json, JsonObject
 
 __all__ = ["Why", "why"]
 
-_EFFECTS = {"Train": "its train file", "Eval": "its eval file", "Deploy": "the copy of the model"}
+_EFFECTS = {
+    "Train": ("its train file", "written"),
+    "Eval": ("its eval file", "written"),
+    "Deploy": ("it", "copied"),
+}
+"""What a decision sets off, and what is done with it."""
 _GM = "global manager"
 
 
@@ -44,30 +50,12 @@ def why(archive: Archive[State], stream: str, *, now: str, time: str | None = No
     version = archive.journal.head(stream).version if time is None else version_at(archive, stream, time).version
     recall = Recall(archive, deciding(archive.state(stream, version), "why"), time or now)
     standing = _standing(recall)
-    failed = _failed_worker(recall)
-    if failed is not None:
-        text = f"{standing.sentence}; {_failure(recall, failed)}"
-        failure: JsonObject = {"failed_worker": failed.worker, "failed_kind": failed.kind, "failed_at": failed.time}
-        standing = standing._replace(sentence=text, facts={**standing.facts, **failure})
-    return Why(f"{standing.sentence}.", _facts(recall, standing))
-
-
-def _failed_worker(recall: Recall) -> e.WorkerResultReceived | None:
-    """The worker whose failure ended the last round, while training waits again."""
-    state = recall.state
-    if not state.is_waiting or state.stage != "Train":
-        return None
-    result, training = recall.newest(e.WorkerResultReceived), _training(recall)
-    ended = result is not None and training is not None and result.originator_version > training.originator_version
-    return result if result is not None and ended and result.status.lower() == "failed" else None
-
-
-def _failure(recall: Recall, result: e.WorkerResultReceived) -> str:
-    error = (result.owner_info or {}).get("error")
-    because = f": {str(error)[:200]}" if error is not None else ""
-    lost = "; its samples are not trained again" if result.kind.lower() == "train" else ""
-    ended = f"round {recall.state.round} ended {recall.clock(result.time)}"
-    return f"{ended}, as its {result.kind} worker failed{because}{lost}"
+    failures = failed(recall)
+    sentence = "; ".join([standing.sentence, *(failure.words for failure in failures if failure.words)])
+    facts = _facts(recall, standing)
+    for failure in failures:
+        facts = {**facts, **failure.facts}
+    return Why(f"{sentence}.", facts)
 
 
 def _facts(recall: Recall, standing: Standing) -> JsonObject:
@@ -122,11 +110,11 @@ def _standing(recall: Recall) -> Standing:
 
 def _being_done(recall: Recall, intent: Intent) -> Standing:
     """It was decided; what it sets off is under way, or fails."""
-    failure, effect, decided = recall.state.failure, _EFFECTS[intent.stage], _decided(recall, intent.stage)
+    failure, (effect, done), decided = recall.state.failure, _EFFECTS[intent.stage], _decided(recall, intent.stage)
     if failure is None:
-        return Standing(f"{decided}; {effect} is being written", "storage", recall.time_of(intent.version))
+        return Standing(f"{decided}; {effect} is being {done}", "storage", recall.time_of(intent.version))
     again = _next_try(failure, recall.moment)
-    text = f"{decided}, but {effect} cannot be written since {recall.clock(failure.since)[3:]}: {failure.error}"
+    text = f"{decided}, but {effect} cannot be {done} since {recall.clock(failure.since)[3:]}: {failure.error}"
     facts: JsonObject = {
         "code": failure.code,
         "error": failure.error,
@@ -203,8 +191,14 @@ def _decided(recall: Recall, stage: str | None) -> str:
         case "Eval" if (eval_ := recall.newest(e.EvaluationTriggered)) is not None and eval_.round == round_:
             return f"Round {round_} is evaluated on {eval_.samples} samples, as was decided {recall.clock(eval_.time)}"
         case "Deploy" if (deploy := recall.newest(e.DeployTriggered)) is not None and deploy.round == round_:
-            return f"The model of round {round_} is deployed, as was decided {recall.clock(deploy.time)}"
+            return f"{_deployment(recall.state, deploy)}, as was decided {recall.clock(deploy.time)}"
     return f"Round {round_} is another's decision" if round_ else "No round was decided yet"
+
+
+def _deployment(state: JobState, deploy: e.DeployTriggered) -> str:
+    if deploy.model is None:
+        return f"Round {deploy.round} has no model to deploy"
+    return f"The model of round {deploy.round} is {'to be ' if state.intent is not None else ''}deployed"
 
 
 def _rule(facts: JsonObject) -> str:

@@ -8,11 +8,16 @@ from lc_events.application.audit import wording
 from lc_events.application.audit.recall import Recall, Standing
 from lc_events.application.audit.windows import last_closing, next_closing, next_opening
 from lc_events.domain import events as e
+from lc_events.domain.pauses import LONGEST_PAUSE
 from lc_events.domain.views import verdict_detail
 from lc_events.domain.window import is_open, show_window
 from lc_events.messages.json import Json
+from lc_events.messages.resources import is_s3
 
 __all__ = ["not_trained"]
+
+_NO_TROUBLE = ("missing", "not_a_file", "csv_quote", "csv_header")
+"""What an object may be without its server being in trouble: the controller's own list, which it looks at by period."""
 
 
 def not_trained(recall: Recall) -> Standing:
@@ -29,7 +34,7 @@ def not_trained(recall: Recall) -> Standing:
         case "no_samples":
             sentence, waits_for = f"{not_fired} {_nothing_pending(recall)}", "samples"
         case "dataset" if verdict is not None:
-            sentence, waits_for = f"{not_fired} {verdict_detail(verdict)}", "dataset"
+            sentence, waits_for = f"{not_fired} {verdict_detail(verdict)}{_looked_for(recall, verdict.note)}", "dataset"
         case "metric" if verdict is not None:
             sentence, waits_for = f"Round {round_} never fires: {verdict_detail(verdict)}", "nobody"
         case _:
@@ -46,6 +51,17 @@ def _nothing_pending(recall: Recall) -> str:
         return f"no train sample is pending, and the dataset {state.dataset_name} gave none yet"
     ago = recall.length_since(arrived.time)
     return f"no train sample is pending, the newest samples came {ago} ago"
+
+
+def _looked_for(recall: Recall, note: str | None) -> str:
+    """How soon it is seen that a dataset can be read again, unless that has another trouble by now."""
+    dataset = recall.dataset()
+    problem = None if dataset is None else dataset.problem
+    if dataset is None or problem is None or problem.error != note:
+        return ""
+    if is_s3(dataset.url) and problem.code not in _NO_TROUBLE:
+        return f"; it is tried again within {LONGEST_PAUSE:.0f} s"
+    return "; it is looked at again at least every LC_DATASET_SECONDS, by default 60 s"
 
 
 def _window_facts(recall: Recall, since: str | None) -> dict[str, Json]:

@@ -4,16 +4,18 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 
 import pytest
-from support.given import STREAM, deleted, failed, written
-from support.rounds import Rounds, two_rounds
+from support.given import STREAM, deleted, facts, failed, reported, ticked, written
+from support.rounds import BEGAN, Rounds, two_rounds
 from support.sedna import DATASET, dataset_resource, down
 from support.stores import stored
 
 from lc_events.application.audit.archive import Archive
 from lc_events.application.audit.controller import CONTROLLER
+from lc_events.application.audit.narration import narrate
 from lc_events.application.audit.why import why
 from lc_events.application.journal import open_journal
-from lc_events.domain.dataset import DatasetState, receive_dataset_message
+from lc_events.domain import events as e
+from lc_events.domain.dataset import DatasetState, receive_dataset_message, unreadable_dataset
 from lc_events.domain.pauses import pause_after
 from lc_events.errors import NotFoundError, UsageError
 
@@ -26,8 +28,9 @@ TRAINING_FACTS = ("metric", "value", "operator", "threshold", "window")
 def ask(tmp_path):
     """Ask why of a history, at its own end or some time after."""
 
-    def asked(rounds, *, later=timedelta(), time=None):
-        path = stored(tmp_path / "events.db", rounds.history().events)
+    def asked(rounds, *, later=timedelta(), time=None, dataset=()):
+        store = tmp_path / f"{len(list(tmp_path.glob('*.db')))}.db"
+        path = stored(store, rounds.history().events, *dataset)
         archive = Archive(open_journal(path, CONTROLLER.registry), CONTROLLER, "edge1")
         return why(archive, STREAM, now=stamp(rounds.now + later), time=time)
 
@@ -237,6 +240,100 @@ def test_a_model_that_was_given_up_is_told_with_its_reason(ask):
     )
 
 
+OUTSIDE = "/models/m.pkl lies neither below the job's outputDir /output/job1 nor in a place that LC_MODEL_PLACES names"
+
+
+def given_up(rounds):
+    """The round goes on until its model is given up, and the next one waits for samples."""
+    rounds.evaluated().wait().then(failed("outside", OUTSIDE, final=True, now=rounds.time))
+    return rounds.told("Deploy/Failed", "Train/Waiting")
+
+
+def test_a_model_that_was_given_up_is_named_until_another_one_is_deployed(ask):
+    rounds = given_up(Rounds().arrive(9))
+    at = rounds.now - timedelta(minutes=1)
+
+    answer = ask(rounds)
+    assert answer.sentence == (
+        "Round 2 has not fired: no train sample is pending, the newest samples came 14 min ago; "
+        f"the model of round 1 could not be deployed at {at:%H:%M}: {OUTSIDE}."
+    )
+    assert {name: value for name, value in answer.facts.items() if name.startswith("failed_deploy")} == {
+        "failed_deploy_round": 1,
+        "failed_deploy_code": "outside",
+        "failed_deploy_error": OUTSIDE,
+        "failed_deploy_at": stamp(at),
+    }
+
+    rounds.arrive(9)
+    told = f"the model of round 1 could not be deployed at {at:%H:%M}: {OUTSIDE}."
+    assert ask(rounds).sentence.endswith(told)
+    again = rounds.wait().then(failed("denied", "no right to write", now=rounds.time))
+    assert ask(again).sentence.endswith(told), "what is tried again is not what was given up"
+    later = ask(given_up(rounds))
+    assert (later.facts["failed_deploy_round"], later.sentence.count("could not be deployed")) == (2, 1)
+    assert "failed_deploy_round" not in ask(rounds.arrive(9).trained()).facts
+
+
+def test_a_model_that_an_earlier_life_of_the_name_gave_up_is_not_named(ask):
+    rounds = given_up(Rounds().arrive(9)).then(deleted())
+    assert "failed_deploy_round" not in ask(rounds).facts
+    assert "failed_deploy_round" not in ask(rounds.told(operation="insert")).facts
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "cannot read s3://models/m.pkl at minio: access is denied",
+        "cannot write /output/job1/deploy/index.pkl: Permission denied",
+    ],
+)
+def test_a_model_that_cannot_be_copied_is_not_deployed_yet(ask, words):
+    rounds = Rounds().arrive(9).evaluated()
+    assert ask(rounds).sentence.startswith("The model of round 1 is to be deployed, as was decided at ")
+    assert ask(rounds).sentence.endswith("; it is being copied.")
+    at = f"{rounds.wait().now:%H:%M}"
+    rounds.then(failed("denied", words, now=rounds.time))
+
+    sentence = ask(rounds).sentence
+    assert sentence.startswith("The model of round 1 is to be deployed, as was decided at ")
+    assert sentence.endswith(f", but it cannot be copied since {at}: {words}; it is tried again within 60 s.")
+
+
+def test_a_round_without_a_model_has_deployed_none(ask):
+    rounds = Rounds().arrive(9)
+    rounds.wait().then(written(rounds.time)).told("Eval/Completed", "Deploy/Waiting")
+
+    assert ask(rounds).sentence.startswith("Round 1 has no model to deploy, as was decided at ")
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "when"),
+    [
+        ("s3://bkt/ds.txt", "missing", "looked at again at least every LC_DATASET_SECONDS, by default 60 s"),
+        ("s3://bkt/ds.txt", "denied", "tried again within 60 s"),
+        ("/data/ds.txt", "denied", "looked at again at least every LC_DATASET_SECONDS, by default 60 s"),
+    ],
+)
+def test_a_dataset_that_cannot_be_read_is_told_with_when_it_is_looked_at(ask, url, code, when):
+    words = f"cannot read {url}"
+    message = down(dataset_resource(url=url), kind=DATASET, name="ds")
+    inserted, dataset = receive_dataset_message(DatasetState("default/dataset/ds"), message, stamp(BEGAN))
+    unreadable, _ = unreadable_dataset(dataset, code=code, error=words, now=stamp(BEGAN))
+    rounds = Rounds()
+    rounds.then(ticked(at=facts(rounds.wait().time, note=words)))
+
+    answer = ask(rounds, dataset=[inserted, unreadable])
+    assert answer.sentence == f"Round 1 has not fired: {words}; it is {when}."
+    assert answer.facts["waits_for"] == "dataset"
+
+
+def test_a_dataset_that_is_not_here_is_not_looked_for(ask):
+    rounds = Rounds()
+    rounds.then(ticked(at=facts(rounds.wait().time, note="dataset default/ds is not here")))
+    assert ask(rounds).sentence == "Round 1 has not fired: dataset default/ds is not here."
+
+
 def test_a_deleted_job(ask):
     rounds = two_rounds().then(deleted())
     answer = ask(rounds, later=timedelta(days=40))
@@ -281,3 +378,16 @@ def test_a_round_that_ended_with_a_failed_worker_is_not_forgotten(ask):
 
     assert "as its train worker failed; its samples are not trained again" in answer.sentence
     assert answer.facts["failed_kind"] == "train"
+
+
+def test_what_a_failed_program_printed_is_named_by_its_file(ask):
+    info = {"error": "the program exited with 2", "output": "secret", "output_file": "/w/runs/w1/output.log"}
+    rounds = Rounds().arrive(10)
+    rounds.then(written(rounds.time)).told("Train/Ready", "Train/Starting")
+    rounds.then(reported("train", "failed", ownerInfo=info)).told("Train/Failed", "Train/Waiting")
+    told = "the program exited with 2; its output is in /w/runs/w1/output.log"
+
+    assert f"as its train worker failed: {told}; its samples" in ask(rounds).sentence
+    history = rounds.history()
+    [event] = history.of(e.WorkerResultReceived)
+    assert narrate(event, history.state) == f"w1: train failed: {told}"

@@ -5,7 +5,7 @@ from datetime import datetime
 from itertools import pairwise
 
 import pytest
-from support.given import STREAM, deleted
+from support.given import STREAM, deleted, failed
 from support.histories import FOLDER
 from support.rounds import Rounds, two_rounds
 from support.stores import stored
@@ -52,6 +52,15 @@ def test_jobs_lists_each_job_on_a_line(store, lc_events, read):
     assert line.endswith("num_of_samples 2 is not > 3")
     assert read("jobs") == [view_of(store)]
     assert json.loads(lc_events("jobs", "-o", "jsonl").out) == view_of(store)
+
+
+def test_jobs_names_a_deployment_that_was_given_up(tmp_path, lc_events):
+    rounds = Rounds().arrive(9).evaluated()
+    rounds.wait().then(failed("outside", "the reason", final=True, now=rounds.time))
+    stored(tmp_path / "events.db", rounds.told("Deploy/Failed", "Train/Waiting").history().events)
+
+    line = lc_events("jobs", "--store", tmp_path).out.splitlines()[1]
+    assert line.endswith("no train sample is pending; Deploy of round 1 was given up")
 
 
 def test_jobs_of_an_empty_store_is_an_empty_list(tmp_path, read):
