@@ -43,6 +43,7 @@ from lc_events.logs import set_mask
 from lc_events.messages.json import dumps
 from lc_events.mqtt.client import MqttClient
 from lc_events.mqtt.internal import InternalBroker
+from lc_events.mqtt.oneshot import retained
 from lc_events.mqtt.packets import Connected, Publication, Received
 from lc_events.mqtt.topics import Topics
 from lc_events.runtime.clock import Clock, clock_of_environment
@@ -57,6 +58,7 @@ __all__ = ["LocalController"]
 _log = logging.getLogger("lc_events")
 
 _LAST_WORDS = 5.0
+_MOST_COMPLAINTS = 20
 
 
 class LocalController:
@@ -70,7 +72,6 @@ class LocalController:
         self._take_over = take_over
         self._taken: BrokerError | None = None
         self._complaints: list[tuple[str, str]] = []
-        self._has_compared = False
         self._presence: Presence | None = None
         self._clock = clock = clock or clock_of_environment()
         self._stopped = threading.Event()
@@ -98,7 +99,8 @@ class LocalController:
             model_places=settings.model_places,
         )
         storages = Storages(
-            LocalStorage(settings.root), S3Clients(ca_file=settings.s3_ca_file, timeout=settings.s3_timeout_seconds)
+            LocalStorage(settings.root, closed=settings.closed),
+            S3Clients(ca_file=settings.s3_ca_file, timeout=settings.s3_timeout_seconds),
         )
         locations = Locations(self._world, vault.get, storages, settings.root, settings.model_places)
         self._watcher = FolderWatcher(self._noticed)
@@ -121,12 +123,11 @@ class LocalController:
             locations=locations,
             spooled=self._following.spooled,
         )
-        self._mark = OutboxMark(topics.outbox(settings.node), clock)
         self._outbox = Outbox(
             journal=self._journal,
             publications=Publications(settings.node, topics),
             latest=LatestValues(world=self._world, journal=self._journal, topics=topics, node=settings.node),
-            mark=self._mark,
+            mark=OutboxMark(topics.outbox(settings.node), clock, look=self._look if self._broker is None else None),
             clock=clock,
             publish=self._publish,
             note_position=self._committer.note_position,
@@ -146,6 +147,7 @@ class LocalController:
             ),
             vault=vault,
             real_place=locations.real_place,
+            settle=locations.settle,
             recent=Recent(self._journal.rows.newest_known),
             replies=self._outbox,
             event_hashes=self._journal.rows.hashes,
@@ -233,7 +235,7 @@ class LocalController:
                 node=settings.node,
                 take_over=self._take_over,
                 is_taken=self._give_way,
-                seen=self._saw,
+                first_seen=self._compare_heads,
             )
         return MqttClient(
             settings.mqtt if self._broker is None else self._broker.settings(settings.client_id),
@@ -249,17 +251,18 @@ class LocalController:
         self._taken = error
         self.stop()
 
-    def _saw(self, retained: Mapping[str, bytes]) -> None:
-        self._mark.read(retained)
-        if not self._has_compared:
-            self._has_compared = True
-            self._compare_heads(retained)
+    def _look(self, topic: str) -> bytes | None:
+        """What the broker retains on a topic of ours; a message of our own tells that it has said all."""
+        marker = self._topics.answer(self._settings.node, f"outbox-{secrets.token_hex(8)}")
+        return retained(self._settings.mqtt, topic, marker=marker).get(topic)
 
-    def _compare_heads(self, retained: Mapping[str, bytes]) -> None:
+    def _compare_heads(self, found: Mapping[str, bytes]) -> None:
         """A store that was restored from a copy, or is new, lacks what others have seen; we say so and go on."""
-        self._complaints = complaints(retained, topics=self._topics, journal=self._journal)
-        for _, words in self._complaints:
+        self._complaints = complaints(found, topics=self._topics, journal=self._journal)
+        for _, words in self._complaints[:_MOST_COMPLAINTS]:
             _log.error("%s; it goes on from what it has", words)
+        if len(self._complaints) > _MOST_COMPLAINTS:
+            _log.error("and %d more such heads are on the broker", len(self._complaints) - _MOST_COMPLAINTS)
 
     def _all_states(self) -> Iterable[State]:
         return [*self._world.jobs(), *self._world.datasets()]

@@ -78,6 +78,7 @@ class Outbox:
         self._changed = threading.Condition()
         self._connected = False
         self._connection = 0
+        self._has_begun = False
         self._stopping = False
         self._has_news = True
         self._in_flight: dict[int, _Sent] = {}
@@ -116,16 +117,11 @@ class Outbox:
             self._changed.notify_all()
 
     def connected(self, birth: Publication) -> None:
-        """A new connection: `birth` first, then on from what the broker is known to have, and all latest values.
-
-        Only events are told again that a broker lost: reports and `done` are repeated end to end.
-        """
+        """A new connection: `birth` first, then on from what the broker has, and all latest values again."""
         with self._changed:
             self._connection += 1
             self._connected = True
-            self._urged = self._progress.newest
-            self._read = self._mark.begin(self._urged)
-            self._progress.begin(self._read)
+            self._has_begun = False
             self._untold.clear()
             self._in_flight.clear()
             self._birth = birth
@@ -188,6 +184,7 @@ class Outbox:
         while self._wait():
             try:
                 self._send_direct()
+                self._begin()
                 self._send_repeats()
                 is_behind = self._send_log()
                 if not is_behind or self._clock.monotonic() - self._latest_sent >= _LATEST_WHEN_BEHIND:
@@ -195,12 +192,30 @@ class Outbox:
                     self._send_mark()
             except BrokerError as error:
                 _log.debug("%s", error)
+                if not self._has_begun:
+                    self._pause()
             except (LcError, *STORE_ERRORS) as error:
                 _log.error("the log cannot be read: %s", error)
                 self._pause()
             except Exception:  # noqa: BLE001 - the outbox must outlive any defect
                 _log.exception("the outbox failed")
                 self._pause()
+
+    def _begin(self) -> None:
+        """Look, once connected, how far the broker has the log: one that is killed later than that ends the connection.
+
+        Only events are told again that it lost: reports and `done` are repeated end to end.
+        """
+        with self._changed:
+            if self._has_begun:
+                return
+            connection = self._connection
+        position = self._mark.begin(self._progress.newest, end=self._journal.rows.max_notification_id() or 0)
+        with self._changed:
+            if connection == self._connection:
+                self._read, self._urged = position, self._progress.newest
+                self._progress.begin(position)
+                self._has_begun = True
 
     def _pause(self) -> None:
         with self._changed:

@@ -1,12 +1,13 @@
-"""How far the broker itself has the log: the outbox's position, retained there, read back before each connection."""
+"""How far the broker itself has the log: the outbox's position, retained there, read back on each connection."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from lc_events.domain.stamp import stamp
-from lc_events.errors import RefusedError
+from lc_events.errors import BrokerError, RefusedError
 from lc_events.messages.json import dumps, loads_object
+from lc_events.mqtt.oneshot import NOT_TOLD
 from lc_events.mqtt.packets import Publication
 from lc_events.runtime.clock import Clock
 
@@ -23,23 +24,28 @@ class OutboxMark:
     without a mark forgot everything, or is new: then the newest 10,000 events are published again.
     """
 
-    def __init__(self, topic: str, clock: Clock) -> None:
+    def __init__(self, topic: str, clock: Clock, look: Callable[[str], bytes | None] | None = None) -> None:
+        """`look` says what the broker retains on a topic, or BrokerError; None where nothing outlives a broker."""
         self.topic = topic
         self._clock = clock
-        self._found: bytes | None = None
+        self._look = look
         self._published: int | None = None
         self._next = float("-inf")
         self._is_refused = False
 
-    def read(self, retained: Mapping[str, bytes]) -> None:
-        """Take note of what the broker retains, by topic, for the connection that follows."""
-        self._found = retained.get(self.topic, b"")
+    def begin(self, position: int, *, end: int) -> int:
+        """From which position to tell events on a new connection, where `end` is the last of the log; waits for a look.
 
-    def begin(self, position: int) -> int:
-        """From which position to publish on a new connection; the given one where the broker could not be asked."""
-        found, self._found = self._found, None
-        self._published = None if found is None else _position(found)
-        if found is None or self._is_refused:
+        BrokerError if the broker did not answer. One that does not let us look or leave a mark has what it confirmed.
+        """
+        self._published = None
+        if self._look is None or self._is_refused:
+            return position
+        try:
+            self._published = _position(self._look(self.topic) or b"", end)
+        except BrokerError as error:
+            if error.code not in NOT_TOLD:
+                raise
             return position
         return min(position, max(0, position - _WITHOUT_A_MARK) if self._published is None else self._published)
 
@@ -62,9 +68,12 @@ class OutboxMark:
         self._is_refused = True
 
 
-def _position(payload: bytes) -> int | None:
+def _position(payload: bytes, end: int) -> int | None:
+    """What a mark says; None if it cannot be of this log."""
     try:
         position = loads_object(payload).get("position")
     except RefusedError:
         return None
-    return position if isinstance(position, int) and not isinstance(position, bool) and position >= 0 else None
+    if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position <= end:
+        return None
+    return position

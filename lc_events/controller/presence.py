@@ -6,12 +6,13 @@ import logging
 import secrets
 from collections import deque
 from collections.abc import Callable, Mapping
+from typing import TypeGuard
 
 from lc_events.application.journal import Journal
 from lc_events.errors import BrokerError, RefusedError
-from lc_events.messages.json import JsonObject, dumps, loads_object
+from lc_events.messages.json import Json, JsonObject, dumps, loads_object
 from lc_events.messages.names import JOB_KIND, stream_id
-from lc_events.mqtt.oneshot import request, retained
+from lc_events.mqtt.oneshot import NOT_TOLD, request, retained
 from lc_events.mqtt.packets import Publication
 from lc_events.mqtt.settings import MqttSettings
 from lc_events.mqtt.topics import TopicKind, Topics
@@ -23,6 +24,7 @@ _log = logging.getLogger("lc_events.presence")
 _LOOK_SECONDS = 5.0
 _ANSWER_SECONDS = 5.0
 _SESSIONS = 100
+_NO_VERSION = 1 << 63
 
 
 class Presence:
@@ -41,15 +43,16 @@ class Presence:
         node: str,
         take_over: bool,
         is_taken: Callable[[BrokerError], None],
-        seen: Callable[[Mapping[str, bytes]], None],
+        first_seen: Callable[[Mapping[str, bytes]], None],
     ) -> None:
-        """`is_taken` is told when the node is another's, `seen` what the broker keeps of it, before each connection."""
+        """`is_taken` is told when the node is another's, `first_seen` what was retained when we first came."""
         self._settings = settings
         self._topics = topics
         self._node = node
         self._take_over = take_over
         self._is_taken = is_taken
-        self._seen = seen
+        self._first_seen = first_seen
+        self._has_looked = False
         self._ours: deque[str] = deque(maxlen=_SESSIONS)
         self._said: str | None = None
 
@@ -62,31 +65,29 @@ class Presence:
         asker = f"presence-{secrets.token_hex(8)}"
         try:
             found = self._look(asker)
-            session = self._foreign_session(found)
-            if session is not None and not (self._take_over and not self._ours):
-                if self._answers(asker):
-                    self._is_taken(self._in_use(session))
-                    return False
-                found = self._look(asker)  # the broker may have gone and come back while we waited for an answer
         except BrokerError as error:
             self._say(str(error))
-            return error.code == "denied"  # then we cannot know, and connecting says what is denied
+            return error.code in NOT_TOLD  # then we cannot know, and connecting says what is denied
         self._said = None
-        self._seen(found)
-        return True
-
-    def _in_use(self, session: str) -> BrokerError:
-        return BrokerError(
-            f"node {self._node} is in use: another local controller (session {session}) answers on "
-            f"{self._settings.display_url}; stop it, or start this one with --take-over"
+        if not self._has_looked:
+            self._has_looked = True
+            self._first_seen(found)
+        session = self._foreign_session(found)
+        if session is None or (self._take_over and not self._ours) or not self._answers(asker):
+            return True
+        self._is_taken(
+            BrokerError(
+                f"node {self._node} is in use: another local controller (session {session}) answers on "
+                f"{self._settings.display_url}; stop it, or start this one with --take-over"
+            )
         )
+        return False
 
     def _look(self, asker: str) -> dict[str, bytes]:
         return retained(
             self._settings,
             self._topics.status(self._node),
             self._topics.heads_filter(self._node),
-            self._topics.outbox(self._node),
             marker=self._topics.answer(self._node, asker),
             timeout=_LOOK_SECONDS,
         )
@@ -130,7 +131,7 @@ def complaints(found: Mapping[str, bytes], *, topics: Topics, journal: Journal) 
             parsed = topics.parse(topic)
         except RefusedError:
             continue
-        if parsed.kind is not TopicKind.STATE_HEAD or not isinstance(version, int):
+        if parsed.kind is not TopicKind.STATE_HEAD or not _is_version(version):
             continue
         stream = stream_id(parsed.namespace, JOB_KIND, parsed.name)
         ours = journal.head(stream)
@@ -139,6 +140,11 @@ def complaints(found: Mapping[str, bytes], *, topics: Topics, journal: Journal) 
         elif hash_ != _hash_at(journal, stream, version):
             wrong.append((topic, f"{stream}: version {version} in this store is not the one that the broker has seen"))
     return wrong
+
+
+def _is_version(value: Json) -> TypeGuard[int]:
+    """Whether a store could have it; what is retained may be anybody's."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < _NO_VERSION
 
 
 def _hash_at(journal: Journal, stream: str, version: int) -> str | None:

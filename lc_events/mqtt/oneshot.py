@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from lc_events.mqtt.packets import Received
     from lc_events.mqtt.settings import MqttSettings
 
-__all__ = ["request", "retained", "send"]
+__all__ = ["NOT_TOLD", "request", "retained", "send"]
+
+NOT_TOLD = ("denied", "no_answer")
+"""Codes of a BrokerError of a broker that is there, but has rules by which it does not answer."""
 
 _QUIET_SECONDS = 0.3
 
@@ -41,7 +44,8 @@ def retained(
 
     MQTT has no end mark for them; `timeout` bounds connecting and collecting each. The client id is a throw-away one.
     With `marker`, a topic that we may hear and say, a message of our own is the mark: the broker sends it after them.
-    Then silence ends it only where `quiet_seconds` are given, for a broker may be still while it writes its database.
+    Without it they are not all, and the code is `no_answer`, except where `quiet_seconds` are given: a broker may be
+    silent for a while, as it writes its database.
     """
     found: dict[str, bytes] = {}
     arrived: queue.Queue[Received] = queue.Queue()
@@ -57,12 +61,14 @@ def retained(
             try:
                 received = arrived.get(timeout=left if silence is None else min(silence, left))
             except queue.Empty:
-                return found
+                break
             client.ack(received)
             if received.topic == marker and received.payload == token:
                 return found
             if received.retain and received.payload:
                 found[received.topic] = received.payload
+    if marker is not None and quiet_seconds is None:
+        raise BrokerError(f"the broker did not say within {timeout:g} s what it retains", code="no_answer")
     return found
 
 

@@ -81,6 +81,10 @@ def finish(outbox: Outbox, broker: Broker) -> None:
     eventually(lambda: broker.confirm(outbox) or not stopping.is_alive())
 
 
+def versions_told(broker: Broker) -> list[int]:
+    return [orjson.loads(each.payload)["sequence"] for _, each in broker.taken if "/events/" in each.topic]
+
+
 def test_the_position_follows_what_the_broker_confirmed(journal):
     broker, positions = Broker(), []
     outbox = outbox_of(journal, broker, positions)
@@ -121,19 +125,19 @@ def test_a_new_connection_amid_a_chunk_begins_anew_and_confirms_all(journal, los
 
 def test_it_begins_where_the_brokers_own_mark_stands_and_leaves_the_mark_at_the_end(journal):
     broker, positions = Broker(), []
-    mark = OutboxMark(MARK, SystemClock())
-    outbox = outbox_of(journal, broker, positions, mark=mark)
+    kept: dict[str, bytes] = {}
+    outbox = outbox_of(journal, broker, positions, mark=OutboxMark(MARK, SystemClock(), kept.get))
     outbox.start()
-    for position in (0, len(HISTORY.events), len(HISTORY.events) - 3):
-        begin = len(broker.taken)
-        mark.read({MARK: orjson.dumps({"position": position})})
+    told: list[int] = []
+    for position in (0, len(HISTORY.events) - 3):
+        told += range(position + 1, len(HISTORY.events) + 1)
+        kept[MARK] = orjson.dumps({"position": position})
         outbox.connected(BIRTH)
+        eventually(lambda: broker.confirm(outbox) or versions_told(broker) == told)  # noqa: B023 - called at once
         eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
-        told = [each for _, each in broker.taken[begin:] if "/events/" in each.topic]
-        versions = [orjson.loads(each.payload)["sequence"] for each in told]
-        assert versions == list(range(position + 1, len(HISTORY.events) + 1))
-    assert len([each for _, each in broker.taken if "/up/" in each.topic]) == 1
     finish(outbox, broker)
+    assert versions_told(broker) == told
+    assert len([each for _, each in broker.taken if "/up/" in each.topic]) == 1
     marks = [publication for _, publication in broker.taken if publication.topic == MARK]
     assert orjson.loads(marks[-1].payload)["position"] == len(HISTORY.events)
 
@@ -143,24 +147,20 @@ def test_a_new_report_does_not_wait_behind_all_that_is_told_again(tmp_path):
     with open_journal(tmp_path / "long.db", Registry(LC_EVENTS), write=True) as journal:
         journal.record(long, positions={POSITION: len(long) - 1})
         broker, positions = Broker(), []
-        mark = OutboxMark(MARK, SystemClock())
-        outbox = outbox_of(journal, broker, positions, mark=mark)
-        mark.read({})
+        outbox = outbox_of(journal, broker, positions, mark=OutboxMark(MARK, SystemClock(), {}.get))
         outbox.connected(BIRTH)
         outbox.start()
         eventually(lambda: broker.confirm(outbox) or outbox.position == len(long), 30)
         finish(outbox, broker)
     topics = [publication.topic for _, publication in broker.taken]
     assert topics[1].startswith("sedna/up/")
-    told = [orjson.loads(each.payload)["sequence"] for _, each in broker.taken if "/events/" in each.topic]
-    assert told == list(range(1, len(long) + 1))
+    assert versions_told(broker) == list(range(1, len(long) + 1))
     assert positions == [len(long)]
 
 
 def test_a_broker_that_takes_no_mark_is_not_asked_for_one_again(journal, caplog):
     broker = Broker()
-    mark = OutboxMark(MARK, SystemClock())
-    outbox = outbox_of(journal, broker, [], mark=mark)
+    outbox = outbox_of(journal, broker, [], mark=OutboxMark(MARK, SystemClock(), {}.get))
     outbox.start()
     outbox.connected(BIRTH)
 
@@ -173,7 +173,6 @@ def test_a_broker_that_takes_no_mark_is_not_asked_for_one_again(journal, caplog)
     eventually(refused_mark)
     assert [record.getMessage() for record in caplog.records] == [f"the broker refused {MARK}: not authorized"]
     eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
-    mark.read({})
     outbox.connected(BIRTH)
     assert outbox.position == len(HISTORY.events)
     finish(outbox, broker)

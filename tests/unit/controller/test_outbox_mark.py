@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from lc_events.controller.outbox_mark import OutboxMark
+from lc_events.errors import BrokerError
 
 TOPIC = "sedna/state/edge1/outbox"
 
@@ -23,48 +24,62 @@ class StandingClock:
         return self.seconds
 
 
-def mark() -> OutboxMark:
-    return OutboxMark(TOPIC, StandingClock())
+def at_a_broker_with(payload: bytes | None) -> OutboxMark:
+    return OutboxMark(TOPIC, StandingClock(), {TOPIC: payload}.get)
 
 
-def test_a_broker_that_nobody_asked_is_taken_to_have_what_it_confirmed():
-    assert mark().begin(70) == 70
+def refusing(code: str) -> OutboxMark:
+    def look(_topic: str) -> bytes:
+        raise BrokerError("no", code=code)
+
+    return OutboxMark(TOPIC, StandingClock(), look)
+
+
+def test_where_nothing_outlives_the_broker_what_it_confirmed_counts():
+    assert OutboxMark(TOPIC, StandingClock()).begin(70, end=90) == 70
 
 
 def test_a_broker_that_was_set_back_is_told_again_what_it_lost():
-    ours = mark()
-    ours.read({TOPIC: b'{"position": 64}'})
-    assert ours.begin(70) == 64
+    assert at_a_broker_with(b'{"position": 64}').begin(70, end=90) == 64
 
 
-def test_what_was_read_counts_for_one_connection():
-    ours = mark()
-    ours.read({TOPIC: b'{"position": 64}'})
-    ours.begin(70)
-    assert ours.begin(80) == 80
-
-
-def test_a_mark_of_a_longer_history_than_the_stores_changes_nothing():
-    ours = mark()
-    ours.read({TOPIC: b'{"position": 900}'})
-    assert ours.begin(70) == 70
+def test_a_mark_ahead_of_the_position_changes_nothing():
+    assert at_a_broker_with(b'{"position": 75}').begin(70, end=90) == 70
 
 
 @pytest.mark.parametrize(
-    "payload", [None, b"", b"nonsense", b"[]", b"{}", b'{"position": "7"}', b'{"position": -1}', b'{"position": true}']
+    "payload",
+    [
+        *(None, b"", b"nonsense", b"[]", b"{}", b'{"position": "7"}', b'{"position": -1}', b'{"position": true}'),
+        *(b'{"position": 100001}', b'{"position": 9223372036854775807}', b'{"position": 64.0}'),
+    ],
 )
-def test_a_broker_without_a_mark_is_told_the_newest_ten_thousand_events_again(payload):
+def test_a_broker_without_a_mark_of_this_log_is_told_the_newest_ten_thousand_events_again(payload):
     for position, begin in ((70, 0), (25_000, 15_000)):
-        ours = mark()
-        ours.read({} if payload is None else {TOPIC: payload})
-        assert ours.begin(position) == begin
+        assert at_a_broker_with(payload).begin(position, end=100_000) == begin
+
+
+@pytest.mark.parametrize("code", ["denied", "no_answer"])
+def test_a_broker_that_does_not_let_us_look_is_taken_to_have_what_it_confirmed(code):
+    assert refusing(code).begin(70, end=90) == 70
+
+
+def test_one_that_is_gone_again_is_asked_on_the_next_connection():
+    with pytest.raises(BrokerError):
+        refusing("broker").begin(70, end=90)
+
+
+def test_where_no_mark_may_be_left_none_counts_and_none_is_due():
+    ours = at_a_broker_with(None)
+    ours.give_up()
+    assert ours.begin(70, end=90) == 70
+    assert ours.due_in(80, 0.0) is None
 
 
 def test_it_is_published_retained_once_a_second_and_not_if_it_is_there():
     clock = StandingClock()
-    ours = OutboxMark(TOPIC, clock)
-    ours.read({TOPIC: b'{"position": 5}'})
-    ours.begin(5)
+    ours = OutboxMark(TOPIC, clock, {TOPIC: b'{"position": 5}'}.get)
+    ours.begin(5, end=5)
     assert ours.due_in(5, 0.0) is None
     assert ours.take_due(5, 0.0) is None
     first = ours.take_due(6, 0.0)
