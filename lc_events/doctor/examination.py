@@ -24,6 +24,7 @@ from lc_events.doctor.retained import (
     look,
 )
 from lc_events.doctor.rights import check_rights
+from lc_events.doctor.spools import check_spools
 from lc_events.doctor.store import check_chain, check_store, is_controllers, missing_store, opened
 from lc_events.doctor.subject import Subject, check_settings
 from lc_events.errors import LcError
@@ -97,6 +98,7 @@ class _Examination:
             ("clock", self._clock),
             ("zone", lambda: check_zone(zone, self._world, is_set=is_set)),
             self._at_world("datasets", lambda world: check_datasets(world, self._locations(world, settings))),
+            self._at_world("spool", lambda world: self._spools(world, settings)),
             self._at_world("s3", lambda world: check_outputs(world, self._locations(world, settings))),
             ("model places", lambda: self._places(settings)),
             self._at_world("reports", lambda world: check_reports(world, datetime.now(UTC))),
@@ -173,6 +175,11 @@ class _Examination:
 
     def _clock(self) -> Iterable[Finding]:
         return check_clock(self._began, self._seen, None if self._journal is None else self._journal.rows)
+
+    def _spools(self, world: World, settings: LcSettings) -> Iterable[Finding]:
+        if self._journal is None:
+            return [skipped("spool", "needs the store")]
+        return check_spools(world, self._journal, settings.state_dir / "spool")
 
     def _effects(self, world: World) -> Iterable[Finding]:
         if self._journal is None:

@@ -15,7 +15,7 @@ from lc_events.doctor.subject import read_subject
 CHECKS = [
     *("settings", "state folder", "store", "chain", "disk", "file system"),
     *("broker", "tls", "session", "acl", "controller", "link", "heads", "leftovers"),
-    *("clock", "zone", "datasets", "s3", "model places", "reports", "effects", "quarantine"),
+    *("clock", "zone", "datasets", "spool", "s3", "model places", "reports", "effects", "quarantine"),
 ]
 
 
