@@ -1,4 +1,4 @@
-"""How sentences name times, durations and numbers; wall clock in the zone of the job's windows."""
+"""How sentences name times, durations, numbers and failed programs; wall clock in the zone of the job's windows."""
 
 from __future__ import annotations
 
