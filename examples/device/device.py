@@ -44,11 +44,12 @@ class Device:
         self._trouble = ""
         self._try_at = 0.0
         self._is_done = False
+        self._has_failed = False
         self._is_orphan = False
         self._client = self._made_client(arguments)
 
-    def run(self) -> None:
-        """Work until interrupted, or with --once until the announced model is in use."""
+    def run(self) -> int:
+        """Work until interrupted, or with --once until the announced model was tried; 1 if that failed."""
         if self._model.announcement is not None:
             say(f"going on with the model of round {self._model.announcement.round}")
             self._use()
@@ -62,6 +63,7 @@ class Device:
         finally:
             self._client.disconnect()
             self._client.loop_stop()
+        return int(self._has_failed)
 
     def _hear(self, payload: bytes) -> None:
         self._wanted, self._trouble, self._try_at = None, "", 0.0
@@ -91,17 +93,24 @@ class Device:
         try:
             self._model.replace(wanted, self._files)
         except OtherFileError as error:
-            say(f"not the model of round {wanted.round}: {error}; waiting for the next announcement")
+            say(f"not the model of round {wanted.round}: {error}{self._what_next('waiting for the next announcement')}")
             self._wanted = None
         except NotReadableError as error:
             if str(error) != self._trouble:
-                say(f"the model of round {wanted.round}: {error}; trying again")
+                say(f"the model of round {wanted.round}: {error}{self._what_next('trying again')}")
             self._trouble, self._try_at = str(error), time.monotonic() + RETRY_SECONDS
         else:
             say(f"the model of round {wanted.round} is in use: {wanted.size} bytes, SHA-256 {wanted.sha256[:12]}")
             self._wanted = None
             self._is_done = True
             self._use()
+
+    def _what_next(self, plan: str) -> str:
+        """After a failure: the plan, in words; with --once there is none."""
+        if not self._once:
+            return f"; {plan}"
+        self._is_done = self._has_failed = True
+        return ""
 
     def _use(self) -> None:
         """Here a real device would load the model into the program that it runs all the time."""
@@ -151,7 +160,7 @@ def say(words: str) -> None:
 
 
 def main() -> int:
-    """Run until Ctrl-C."""
+    """Run until Ctrl-C, or as --once says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     url = os.environ.get("MQTT_URL", "mqtt://127.0.0.1:1883")
     parser.add_argument("job", help="NAMESPACE/NAME, or NAME in the namespace default")
@@ -159,7 +168,7 @@ def main() -> int:
     parser.add_argument("--files", type=Path, default=Path("/"), help="where the node's LC_ROOT is mounted (/)")
     parser.add_argument("--model", type=Path, default=Path("model.pkl"), help="the device's own copy (model.pkl)")
     parser.add_argument("--run", default="", metavar="COMMAND", help="run for each model, its file the last argument")
-    parser.add_argument("--once", action="store_true", help="end once the announced model is in use")
+    parser.add_argument("--once", action="store_true", help="try the announced model once, then end")
     parser.add_argument("--root", default="sedna", help="root of all topics (default: sedna)")
     parser.add_argument("--url", default=url, help="mqtt:// or mqtts://[USER[:PASSWORD]@]HOST[:PORT] [MQTT_URL]")
     parser.add_argument("--mqtt", choices=("5", "3.1.1"), default="5", help="version of the protocol (default: 5)")
@@ -171,10 +180,9 @@ def main() -> int:
     ):
         parser.add_argument(f"--{name}-file", type=Path, metavar="FILE", help=f"file with {what}")
     try:
-        Device(parser.parse_args()).run()
+        return Device(parser.parse_args()).run()
     except KeyboardInterrupt:
         return 130
-    return 0
 
 
 if __name__ == "__main__":

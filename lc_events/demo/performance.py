@@ -92,6 +92,7 @@ class Performance:
         except BaseException:
             stage.plain(f"\nEnded before its time; logs and history are in {self._folder}. Try:")
             stage.plain(f"  {_command()} history {JOB} --store {self._folder / 'lc-state'}")
+            stage.plain(self._how_to_forget())
             raise
 
     @contextmanager
@@ -202,6 +203,10 @@ class Performance:
         stage.plain(f"  {command} show {JOB} {store} -o json")
         stage.plain(f"  {command} why {JOB} {store}")
         stage.plain(f"  {command} report {JOB} {store} --output digits.html")
+        stage.plain(self._how_to_forget())
+
+    def _how_to_forget(self) -> str:
+        return f"Nothing needs that folder any more; when you have seen enough: rm -r {self._folder}"
 
 
 def _command() -> str:

@@ -97,6 +97,28 @@ def test_a_folder_that_is_not_there_yet_is_tried_again(node, tmp_path):
         device.says("read one\n")
 
 
+@pytest.mark.parametrize(("file", "words"), [("half", "has 4 bytes"), (None, "No such file")])
+def test_once_ends_with_1_where_the_announced_model_cannot_be_used(node, file, words):
+    if file is None:
+        node.announce(1, "whole")
+    else:
+        node.deploy(1, file, announced="whole")
+    with node.device("--once") as device:
+        ended = device.ended()
+    assert ended.code == 1
+    assert words in ended.out
+    assert "trying again" not in ended.out
+
+
+def test_once_ends_with_1_without_credentials_for_the_models_bucket(node):
+    pytest.importorskip("boto3")
+    node.announce(1, "whole", url="s3://models/index.pkl")
+    with node.device("--once") as device:
+        ended = device.ended()
+    assert ended.code == 1
+    assert "s3://models/index.pkl: " in ended.out
+
+
 def test_a_url_that_leads_out_of_the_nodes_files_is_not_read(node, tmp_path):
     (tmp_path / "secret").write_text("secret")
     node.announce(1, "secret", url="/../secret")
