@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from lc_events.errors import StorageError
 from lc_events.faults import reach
+from lc_events.storage.places import Places, opened_path, real_path
 from lc_events.storage.port import FileStat, Storage, WrittenFile
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Collection, Generator, Iterable, Iterator
 
 __all__ = ["LocalStorage"]
 
@@ -43,10 +44,13 @@ class LocalStorage(Storage):
 
     Written files are `NAME.lc-part` with a leading dot until they are whole; a leftover of a killed process goes away
     with the next write of that name. Modes follow the umask, so that a worker of another user can read.
+    Folders named as `below` or `within` are remembered, links followed, from their first use or from `remember`.
+    What lies in one of `closed` is neither read below nor written within one.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, closed: Collection[Path] = ()) -> None:
         self._root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links that may change
+        self._places = Places(closed)
         self._serial = itertools.count(1)
         self._parts: set[str] = set()
         self._lock = threading.Lock()
@@ -62,21 +66,38 @@ class LocalStorage(Storage):
                 raise StorageError(f"{url}: leads out of {self._root}", code="outside")
         return self._root / posixpath.normpath("/" + url.lstrip("/")).lstrip("/")
 
+    def remember(self, url: str) -> None:
+        """From now on the folder is what is there now; `StorageError` `conflict` if it opens what is closed."""
+        self._places.remember(self.path(url))
+
+    def real_place(self, url: str) -> Path:
+        """The folder as it is remembered, links followed; raises `StorageError`."""
+        return self._places.real(self.path(url))
+
     def write(self, url: str, chunks: Iterable[bytes], *, within: str | None = None) -> WrittenFile:
         """See `Storage.write`."""
         path = self.path(url)
-        if within is not None:
-            self._require_within(path.parent, url, within)
-        self._make_folder(path.parent)
+        self._make_folder(path.parent, url, within)
+        with _opened_folder(path.parent) as folder:
+            if within is not None:
+                with _explained(f"cannot write {path}"):
+                    real = opened_path(folder, path.parent)
+                self._require_within(real / path.name, url, within)
+            size, digest = self._write_in(folder, path, chunks)
+        return WrittenFile(url, size, digest)
+
+    def _write_in(self, folder: int, path: Path, chunks: Iterable[bytes]) -> tuple[int, str]:
+        """Size and SHA-256; by the folder's descriptor, for its path may lead elsewhere by now."""
         with _explained(f"cannot write {path}"):
-            if path.is_dir():
+            if _is_folder(path.name, folder):
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            part = self._begin_part(path)
+            part = self._begin_part(path.name, folder)
         size = 0
         digest = hashlib.sha256()
         try:
             with _explained(f"cannot write {path}"):
-                descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+                descriptor = os.open(part, flags, 0o666, dir_fd=folder)
             reach("file-begun")
             with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor, made with the umask's mode
                 for chunk in chunks:
@@ -88,18 +109,18 @@ class LocalStorage(Storage):
                     os.fsync(file.fileno())
             reach("file-written")
             with _explained(f"cannot write {path}"):
-                part.replace(path)
+                os.replace(part, path.name, src_dir_fd=folder, dst_dir_fd=folder)
                 reach("file-renamed")
-                sync_folder(path.parent)
+                os.fsync(folder)
             reach("folder-synced")
         except BaseException:
             with contextlib.suppress(OSError):
-                part.unlink(missing_ok=True)
+                os.unlink(part, dir_fd=folder)
             raise
         finally:
             with self._lock:
-                self._parts.discard(part.name)
-        return WrittenFile(url, size, digest.hexdigest())
+                self._parts.discard(part)
+        return size, digest.hexdigest()
 
     def copy(
         self, source_url: str, target_url: str, *, below: tuple[str, ...], within: str | None = None
@@ -109,9 +130,9 @@ class LocalStorage(Storage):
         with self._opened_below(source_url, below) as descriptor:
             return self.write(target_url, _chunks(descriptor, source, 0, None), within=within)
 
-    def make_folder(self, url: str) -> None:
+    def make_folder(self, url: str, *, within: str | None = None) -> None:
         """See `Storage.make_folder`."""
-        self._make_folder(self.path(url))
+        self._make_folder(self.path(url), url, within)
 
     def stat(self, url: str) -> FileStat:
         """See `Storage.stat`."""
@@ -129,43 +150,40 @@ class LocalStorage(Storage):
         with _opened(path) if below is None else self._opened_below(url, below) as descriptor:
             yield from _chunks(descriptor, path, offset, length)
 
-    def _require_within(self, folder: Path, url: str, within: str) -> None:
+    def _require_within(self, real: Path, url: str, within: str) -> None:
         """A link below a job's folder, which its workers may make, must not lead our writing elsewhere."""
-        real, allowed = Path(os.path.realpath(folder)), Path(os.path.realpath(self.path(within)))
-        if real != allowed and allowed not in real.parents:
-            raise StorageError(f"{url}: a link leads out of {within}", code="outside")
+        self._places.require(real, [self.path(within)], f"{url}: a link leads out of {within}")
 
     @contextlib.contextmanager
     def _opened_below(self, url: str, below: tuple[str, ...]) -> Generator[int]:
         path = self.path(url)
-        folders = {Path(os.path.realpath(self.path(folder))) for folder in below}
-        outside = StorageError(f"{url}: does not lie below {' or '.join(below)}, links followed", code="outside")
-        real = Path(os.path.realpath(path))
-        if folders.isdisjoint(real.parents):
-            raise outside
+        folders = [self.path(folder) for folder in below]
+        outside = f"{url}: does not lie below {' or '.join(below)}, links followed"
+        self._places.require(real_path(path), folders, outside)
         with _opened(path) as descriptor:
             # A link may have been moved since: what was opened must be what lies below the folder.
             with _explained(f"cannot read {path}"):
-                real = Path(os.path.realpath(path))
-                same = os.path.samestat(real.stat(follow_symlinks=False), os.fstat(descriptor))
-            if not same or folders.isdisjoint(real.parents):
-                raise outside
+                real = opened_path(descriptor, path)
+            self._places.require(real, folders, outside)
             yield descriptor
 
-    def _begin_part(self, path: Path) -> Path:
-        """Unused temporary name beside `path`; those that no write of ours holds are leftovers and go."""
-        prefix = f".{path.name}."
+    def _begin_part(self, name: str, folder: int) -> str:
+        """Unused temporary name beside `name`; those that no write of ours holds are leftovers and go."""
+        prefix = f".{name}."
         with self._lock:
-            for name in os.listdir(path.parent):  # noqa: PTH208 - names, not paths
-                if name.startswith(prefix) and name.endswith(PART_SUFFIX) and name not in self._parts:
-                    middle = name[len(prefix) : -len(PART_SUFFIX)]
+            for other in os.listdir(folder):
+                if other.startswith(prefix) and other.endswith(PART_SUFFIX) and other not in self._parts:
+                    middle = other[len(prefix) : -len(PART_SUFFIX)]
                     if middle.replace("-", "").isdigit():
-                        (path.parent / name).unlink(missing_ok=True)
-            part = path.parent / f"{prefix}{os.getpid()}-{next(self._serial)}{PART_SUFFIX}"
-            self._parts.add(part.name)
+                        with contextlib.suppress(FileNotFoundError):
+                            os.unlink(other, dir_fd=folder)
+            part = f"{prefix}{os.getpid()}-{next(self._serial)}{PART_SUFFIX}"
+            self._parts.add(part)
         return part
 
-    def _make_folder(self, folder: Path) -> None:
+    def _make_folder(self, folder: Path, url: str, within: str | None) -> None:
+        if within is not None:
+            self._require_within(real_path(folder) / "new", url, within)
         with _explained(f"cannot make folder {folder}"):
             missing = []
             at = folder
@@ -186,6 +204,23 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _opened_folder(folder: Path) -> Generator[int]:
+    with _explained(f"cannot open folder {folder}"):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _is_folder(name: str, folder: int) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(name, dir_fd=folder).st_mode)
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager

@@ -53,8 +53,8 @@ class Storage(Protocol):
         """
         ...
 
-    def make_folder(self, url: str) -> None:
-        """Make a folder and those above it; one that exists is left as it is."""
+    def make_folder(self, url: str, *, within: str | None = None) -> None:
+        """Make a folder and those above it; one that exists is left as it is. `within` as of `write`."""
         ...
 
     def stat(self, url: str) -> FileStat:

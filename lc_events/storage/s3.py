@@ -67,7 +67,7 @@ class S3Storage(Storage):
             raise StorageError(f"{source_url}: was replaced while it was copied", code="changed")
         return WrittenFile(target_url, source.size, digest.hexdigest())
 
-    def make_folder(self, url: str) -> None:
+    def make_folder(self, url: str, *, within: str | None = None) -> None:
         """See `Storage.make_folder`; S3 has no folders, so there is nothing to do."""
 
     def stat(self, url: str) -> FileStat:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lc_events.errors import StorageError
+from lc_events.messages.resources import is_s3
 from lc_events.storage.credential import Credential
 
 if TYPE_CHECKING:
@@ -37,6 +38,15 @@ class Storages:
     def s3(self, credential: Credential | None = None) -> S3Storage:
         """Storage of objects; raises `StorageError` with code `credential`."""
         return self._s3.storage(credential or Credential())
+
+    def remember(self, folder: str) -> None:
+        """As `LocalStorage.remember`; what an object's prefix means never changes."""
+        if not is_s3(folder):
+            self._local.remember(folder)
+
+    def real_place(self, folder: str) -> str:
+        """The local folder behind a URL as it is remembered, or an object's prefix; raises `StorageError`."""
+        return folder.rstrip("/") if is_s3(folder) else str(self._local.real_place(folder))
 
     def copy(
         self,

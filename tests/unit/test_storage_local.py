@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
 import resource
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from support.waiting import eventually
 
 from lc_events.errors import StorageError
 from lc_events.storage import FileStat, LocalStorage, WrittenFile
+from lc_events.storage.places import opened_path
 
 
 def names(folder):
@@ -242,3 +247,113 @@ def test_stat_and_exists(storage):
     with pytest.raises(StorageError) as caught:
         storage.stat("/g")
     assert caught.value.missing
+
+
+EXCHANGE_FOR_EVER = """
+import ctypes, sys
+libc, (one, other) = ctypes.CDLL(None), [path.encode() for path in sys.argv[1:]]
+while libc.renameat2(-100, one, -100, other, 2) == 0:
+    pass
+"""
+
+
+@contextlib.contextmanager
+def exchanging(one, other):
+    """A worker that exchanges the two as fast as it can (renameat2 with RENAME_EXCHANGE)."""
+    worker = subprocess.Popen([sys.executable, "-c", EXCHANGE_FOR_EVER, one, other])
+    try:
+        eventually(one.is_symlink)
+        yield
+        assert worker.poll() is None
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+def test_a_folder_that_is_exchanged_for_a_link_all_the_time_opens_nothing_else(storage, tmp_path):
+    storage.write("/secret/m.pkl", [b"secret"])
+    storage.write("/out/d/m.pkl", [b"model"])
+    (tmp_path / "out/l").symlink_to(tmp_path / "secret")
+    seen = set()
+    with exchanging(tmp_path / "out/d", tmp_path / "out/l"):
+        for _ in range(10_000):
+            try:
+                seen.add(b"".join(storage.read("/out/d/m.pkl", below=("/out",))))
+            except StorageError as error:
+                seen.add(error.code)
+    assert seen <= {b"model", "outside"}
+
+
+def test_a_folder_that_is_exchanged_for_a_link_all_the_time_leads_no_writing_elsewhere(storage, tmp_path):
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "out/deploy").mkdir(parents=True)
+    (tmp_path / "out/l").symlink_to(tmp_path / "secret")
+    seen = set()
+    with exchanging(tmp_path / "out/deploy", tmp_path / "out/l"):
+        for _ in range(1_000):
+            try:
+                seen.add(storage.write("/out/deploy/m.pkl", [b"model"], within="/out").size)
+            except StorageError as error:
+                seen.add(error.code)
+    assert seen <= {5, "outside"}
+    assert names(tmp_path / "secret") == []
+
+
+def test_a_model_that_is_replaced_while_it_is_read_is_read_to_its_end(storage, tmp_path):
+    storage.write("/out/m.pkl", [b"old"])
+    reading = storage.read("/out/m.pkl", length=10, below=("/out",))
+    assert next(reading) == b"old"
+    storage.write("/out/m.pkl", [b"new"])
+    with (tmp_path / "out/m.pkl").open("rb") as file:
+        (tmp_path / "out/m.pkl").unlink()
+        assert opened_path(file.fileno(), tmp_path / "out/m.pkl") == tmp_path / "out/m.pkl"
+
+
+def test_a_folder_that_became_a_link_is_another_one_until_it_is_remembered_anew(storage, tmp_path):
+    storage.write("/out/m.pkl", [b"model"])
+    storage.write("/etc/shadow", [b"root:x"])
+    storage.remember("/out")
+    (tmp_path / "out").rename(tmp_path / "old")
+    (tmp_path / "out").symlink_to(tmp_path / "etc")
+    for deed in (
+        lambda: storage.copy("/out/shadow", "/out/deploy/index.pkl", below=("/out",), within="/out"),
+        lambda: storage.write("/out/data.txt", [b"a"], within="/out"),
+        lambda: storage.make_folder("/out/data/train", within="/out"),
+    ):
+        with pytest.raises(StorageError, match="/out is another folder than when the job was inserted") as caught:
+            deed()
+        assert caught.value.code == "outside"
+    assert names(tmp_path / "etc") == ["shadow"]
+    storage.remember("/out")
+    assert storage.copy("/out/shadow", "/out/deploy/index.pkl", below=("/out",), within="/out").size == 6
+
+
+@pytest.mark.parametrize("link", [None, "/state", "/state/secrets.json"])
+def test_what_is_closed_is_read_and_written_by_no_job_whatever_place_holds_it(tmp_path, link):
+    LocalStorage(tmp_path).write("/var/state/secrets.json", [b"secret"])
+    (tmp_path / "state").symlink_to(tmp_path / "var/state")
+    storage = LocalStorage(tmp_path, closed=[tmp_path / "state"])
+    source = "/var/state/secrets.json"
+    if link is not None:
+        (tmp_path / "var/x").symlink_to(tmp_path / link[1:])
+        source = "/var/x" + ("" if link.endswith("json") else "/secrets.json")
+    with pytest.raises(StorageError, match="/var/state is the controller's own") as caught:
+        storage.copy(source, "/var/deploy/index.pkl", below=("/var",), within="/var")
+    assert caught.value.code == "outside"
+    with pytest.raises(StorageError, match="the controller's own"):
+        storage.write("/var/state/secrets.json", [b""], within="/var")
+    assert (tmp_path / "var/state/secrets.json").read_bytes() == b"secret"
+
+
+@pytest.mark.parametrize(
+    ("place", "words"), [("/", "holds"), ("/var", "holds"), ("/l", "is"), ("/var/state/spool", "lies in")]
+)
+def test_a_place_that_opens_what_is_closed_is_a_conflict(tmp_path, place, words):
+    (tmp_path / "var/state").mkdir(parents=True)
+    (tmp_path / "l").symlink_to(tmp_path / "var/state")
+    storage = LocalStorage(tmp_path, closed=[tmp_path / "var/state"])
+    with pytest.raises(StorageError, match=f"{words} {tmp_path}/var/state, which is the controller's own") as caught:
+        storage.remember(place)
+    assert caught.value.code == "conflict"
+    storage.remember("/var/state2")
+    storage.remember("/var/out")
