@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from lc_events.cli.output import Format, print_json, print_lines, table
-from lc_events.cli.reading import Config, Job, Output, Store, open_archive, setting, zone
+from lc_events.cli.reading import Config, Job, Output, Store, open_archive, zone
 from lc_events.errors import IntegrityError, NotFoundError, StorageError
 
 if TYPE_CHECKING:
+    from lc_events.application.audit.archive import Archive
     from lc_events.application.audit.provenance import Provenance
+    from lc_events.cli.job_storage import JobStorage
     from lc_events.messages.json import Json, JsonObject
-    from lc_events.storage import Storages
 
 __all__ = ["family"]
 
@@ -56,7 +56,8 @@ def provenance(
         stream = archive.find(job)
         deciding(archive.kind.fresh(stream), "provenance")
         found = looked_up(list(archive.journal.stream(stream)), round_, generation)
-    checked = _check(found, _storages(root, config)) if check else None
+        storage = _storage(archive, stream, root, store, config) if check else None
+    checked = None if storage is None else _check(found, storage)
     if output is Format.TABLE:
         print_lines(_told(found, checked))
     else:
@@ -98,15 +99,17 @@ def _files(found: Provenance) -> list[tuple[str, str, JsonObject]]:
     return files
 
 
-def _storages(root: Path | None, config: Path | None) -> Storages:
-    """Files where the local controller has them; S3 with the credentials that boto3 finds."""
-    from lc_events.storage import LocalStorage, S3Clients, Storages
+def _storage(
+    archive: Archive[Any], stream: str, root: Path | None, store: str | None, config: Path | None
+) -> JobStorage:
+    from lc_events.application.audit.archive import deciding
+    from lc_events.cli.job_storage import JobStorage
 
-    named = root or setting("root", config) or os.environ.get("ROOTFS_MOUNT_DIR") or "/"
-    return Storages(LocalStorage(Path(named)), S3Clients())
+    job = deciding(archive.state(stream), "provenance")
+    return JobStorage.of(archive, job, root=root, store=store, config=config)
 
 
-def _check(found: Provenance, storages: Storages) -> list[CheckedFile]:
+def _check(found: Provenance, storages: JobStorage) -> list[CheckedFile]:
     return [
         CheckedFile(what, url, "replaced", f"by version {found.replaced[url]}")
         if url in found.replaced
@@ -115,12 +118,12 @@ def _check(found: Provenance, storages: Storages) -> list[CheckedFile]:
     ]
 
 
-def _checked(what: str, url: str, recorded: JsonObject, storages: Storages) -> CheckedFile:
+def _checked(what: str, url: str, recorded: JsonObject, storages: JobStorage) -> CheckedFile:
     try:
-        storage = storages.storage_for(url)
+        storage = storages.storage(url)
         size, sha256 = storage.stat(url).size, storage.sha256(url)
     except StorageError as error:
-        return CheckedFile(what, url, "missing" if error.missing else "unreadable", str(error))
+        return CheckedFile(what, url, "missing" if error.missing else "unreadable", storages.explain(url, error))
     if (size, sha256) == (recorded["size"], recorded["sha256"]):
         return CheckedFile(what, url, "ok")
     return CheckedFile(
