@@ -132,7 +132,7 @@ class Effects:
         try:
             storage = self._locations.storage(job, job.output_dir)
             for folder in _FOLDERS:
-                storage.make_folder(f"{job.output_dir}/{folder}")
+                storage.make_folder(f"{job.output_dir}/{folder}", within=job.output_dir)
         except StorageError as error:
             _log.warning("%s: %s", job.stream, error)
 

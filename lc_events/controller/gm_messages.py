@@ -119,6 +119,7 @@ class ResourceWork(MessageWork):
         job = transaction.job(self._down.stream)
         if job.is_live and job.output_dir == output_dir:
             return None
+        self.desk.settle(output_dir)
         place = self.desk.real_place(output_dir)
         others = (other for other in transaction.live_jobs() if other.stream != self._down.stream)
         return next((other.stream for other in others if self.desk.real_place(other.output_dir) == place), None)

@@ -50,6 +50,8 @@ class Desk:
     vault: Vault
     real_place: Callable[[str], str]
     """Output URL to the folder behind it, links followed."""
+    settle: Callable[[str], None]
+    """Keep to the folder behind a job's output URL as it is now; RefusedError if it cannot be a job's."""
     recent: Recent
     replies: Replies
     event_hashes: Callable[[str, Sequence[int]], Mapping[int, str]]

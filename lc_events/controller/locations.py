@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,7 +12,7 @@ from lc_events.datasets.object_source import ObjectSource
 from lc_events.datasets.source import LocalSource, Source
 from lc_events.domain.decisions import counts
 from lc_events.domain.job import JobState
-from lc_events.errors import StorageError
+from lc_events.errors import RefusedError, StorageError
 from lc_events.messages.resources import is_s3
 from lc_events.messages.secrets import CREDENTIAL, Secrets
 from lc_events.storage import Credential, Storage, Storages, WrittenFile
@@ -44,15 +43,29 @@ class Locations:
         self._storages = storages
         self._root = root
         self._model_places = model_places
+        for place in model_places:
+            storages.remember(place)
 
     def path(self, url: str) -> Path | None:
         """The file of a local URL, None for an object."""
         return None if is_s3(url) else self._root / url.lstrip("/")
 
     def real_place(self, url: str) -> str:
-        """The folder behind an output URL, links followed; an object's prefix is what it says."""
-        path = self.path(url)
-        return url.rstrip("/") if path is None else os.path.realpath(path)
+        """The folder behind an output URL, links followed as they were when it was first met; or what the URL says."""
+        try:
+            return self._storages.real_place(url)
+        except StorageError:
+            return url.rstrip("/")
+
+    def settle(self, output_dir: str) -> None:
+        """From now on a job's output goes where its outputDir leads now, and to no link that takes its place later.
+
+        Raises RefusedError with code `conflict` for one that holds what is ours alone, or lies in it.
+        """
+        try:
+            self._storages.remember(output_dir)
+        except StorageError as error:
+            raise RefusedError(f"outputDir {output_dir} cannot be used: {error}", code=error.code) from error
 
     def source(self, dataset: str, url: str) -> Source:
         """Where a dataset (its stream) is read from."""

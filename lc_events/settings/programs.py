@@ -115,6 +115,11 @@ class LcSettings(_ClientFields):
         """One LC per node, so one session per node."""
         return self.mqtt_client_id or f"lc-{self.node}"
 
+    @property
+    def closed(self) -> tuple[Path, ...]:
+        """Our own files and folders, which no job may read or write."""
+        return tuple(path for _, path in _closed(type(self), dict(self)))
+
     @field_validator("model_places")
     @classmethod
     def _no_place_opens_what_is_secret(cls, places: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
@@ -129,11 +134,14 @@ class LcSettings(_ClientFields):
 
 
 def _closed(cls: type[ProgramSettings], settings: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
-    """What no model place may hold, links followed; settings that are wrong themselves are left out."""
+    """What no place of models or outputs may hold, links followed; settings that are wrong themselves are left out."""
     key = "mqtt_key_file" if settings.get("mqtt_key_file") else "mqtt_cert_file"
     for field in ("state_dir", "store", "mqtt_password_file", key, "config"):
         if path := settings.get(field):
-            yield "the state folder" if field == "state_dir" else cls.variable(field), Path(os.path.realpath(path))
+            real = Path(os.path.realpath(path))
+            yield "the state folder" if field == "state_dir" else cls.variable(field), real
+            if field == "store":
+                yield cls.variable(field), real.with_name(f"{real.name}-wal")
 
 
 class GmSettings(_ClientFields):

@@ -101,3 +101,44 @@ def test_two_controllers_do_not_share_a_store_that_lies_elsewhere(shared_mosquit
         )
         assert second.returncode == 4
         assert f"is in use by process {lc.pid}" in second.stderr
+
+
+@pytest.mark.parametrize("output_dir", ["/var", "/link", "/var/lib/lc", "/var/lib/lc/spool", "/etc/lc.d"])
+def test_an_output_folder_that_opens_what_is_the_controllers_own_is_refused(
+    shared_mosquitto, topic_root, tmp_path, output_dir
+):
+    root = tmp_path / "root"
+    own = {"state_dir": root / "var/lib/lc", "store": root / "etc/lc.d/events.db"}
+    with ControllerProcess(tmp_path, port=shared_mosquitto.port, topic_root=topic_root, **own) as lc:
+        (root / "link").symlink_to("var")
+        gm = PlayedGm(lc)
+        gm.job("job1", output_dir=output_dir)
+        words = refused(lc, "conflict")[0]["error"]
+        assert words.startswith(f"outputDir {output_dir} cannot be used: ")
+        assert words.endswith("which is the controller's own")
+        gm.job("job1", output_dir="/var/out")
+        eventually((root / "var/out/train").is_dir)
+
+
+@pytest.mark.parametrize("which", ["output", "place"])
+def test_a_folder_that_becomes_a_link_later_opens_nothing(shared_mosquitto, topic_root, tmp_path, which):
+    root, places = tmp_path / "root", "/srv/models"
+    (root / "srv/models").mkdir(parents=True)
+    (root / "etc").mkdir()
+    (root / "etc/shadow").write_text("root:hash")
+    with ControllerProcess(tmp_path, port=shared_mosquitto.port, topic_root=topic_root, model_places=places) as lc:
+        gm = PlayedGm(lc)
+        gm.job()
+        eventually(lambda: lc.file("/output/job1/eval").is_dir())
+        exchanged = lc.file("/output/job1" if which == "output" else places)
+        exchanged.rename(root / "old")
+        exchanged.symlink_to(root / "etc")
+        url = "/output/job1/shadow" if which == "output" else "/srv/models/shadow"
+        evaluated_with(gm, 1, url)
+        eventually(lambda: any(m.json["content"].get("status") == "Failed" for m in gm.up))
+        assert f"{exchanged} is another folder than when the job was inserted" in lc.log
+        assert [path.name for path in root.rglob("*") if path.name in ("index.pkl", "deploy")] == []
+        lc.stop()
+        lc.start()
+        evaluated_with(gm, 3, url)
+        eventually(lambda: lc.file("/output/job1/deploy/index.pkl").exists())

@@ -38,7 +38,7 @@ class SlowStorage:
     def storage(self, _job: JobState, _url: str) -> SlowStorage:
         return self
 
-    def make_folder(self, url: str) -> None:
+    def make_folder(self, url: str, *, within: str | None = None) -> None:
         """Nothing to make."""
 
     def write(self, url: str, chunks: Iterable[bytes], **_: object) -> WrittenFile:

@@ -60,7 +60,7 @@ class DownStorage:
     def storage(self, _job: JobState, _url: str) -> DownStorage:
         return self
 
-    def make_folder(self, url: str) -> None:
+    def make_folder(self, url: str, *, within: str | None = None) -> None:
         """Nothing to make."""
 
     def write(self, _url: str, _chunks: Iterable[bytes], **_: object) -> WrittenFile:

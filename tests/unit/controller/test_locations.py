@@ -16,7 +16,7 @@ from lc_events.controller.locations import Locations
 from lc_events.controller.world import World
 from lc_events.datasets import LocalSource, ObjectSource
 from lc_events.domain.dataset import DatasetState, receive_dataset_message
-from lc_events.errors import StorageError
+from lc_events.errors import RefusedError, StorageError
 from lc_events.messages.resources import is_s3
 from lc_events.storage import Credential, LocalStorage, WrittenFile
 from lc_events.storage.s3 import S3Storage
@@ -36,6 +36,13 @@ class Storages:
     def storage_for(self, _url, credential=None):
         self.asked.append(credential)
         return self.local
+
+    def remember(self, folder):
+        if not is_s3(folder):
+            self.local.remember(folder)
+
+    def real_place(self, folder):
+        return folder.rstrip("/") if is_s3(folder) else str(self.local.real_place(folder))
 
     def s3(self, credential=None):
         self.asked.append(credential)
@@ -215,3 +222,34 @@ def test_a_copy_goes_where_it_may_have_to_wait(tmp_path):
     assert local.locations.lane_of_copy(local.job, "s3://models/m") == "https://of-job:9000"
     remote = Scene(tmp_path).has(JOB, "of-job")
     assert remote.locations.lane_of_copy(remote.job, "/models/m") == "https://of-job:9000"
+
+
+def test_a_local_place_stays_the_folder_that_it_was_at_the_start(tmp_path):
+    (tmp_path / "models").mkdir()
+    scene = Scene(tmp_path, places=PLACES)
+    (tmp_path / "models").rmdir()
+    (tmp_path / "models").symlink_to("/etc")
+    assert scene.storages.local.real_place("/models") == tmp_path / "models"
+
+
+def test_an_output_folder_stays_the_one_that_it_was_when_it_was_settled(tmp_path):
+    locations = Scene(tmp_path).locations
+    locations.settle("/out")
+    (tmp_path / "out").symlink_to("/etc")
+    assert locations.real_place("/out") == str(tmp_path / "out")
+    assert locations.real_place("/out/../out") == str(tmp_path / "out")
+    locations.settle("/out")
+    assert locations.real_place("/out") == "/etc"
+    locations.settle("s3://bkt/out/")
+    assert locations.real_place("s3://bkt/out/") == "s3://bkt/out"
+
+
+@pytest.mark.parametrize(("output", "words"), [("/", "holds"), ("/state/x", "lies in"), ("/state", "is")])
+def test_an_output_folder_that_opens_what_is_the_controllers_own_is_a_conflict(tmp_path, output, words):
+    scene = Scene(tmp_path)
+    scene.storages.local = LocalStorage(tmp_path, closed=[tmp_path / "state"])
+    with pytest.raises(
+        RefusedError, match=f"^outputDir {output} cannot be used: .* {words} {tmp_path}"
+    ) as caught:
+        scene.locations.settle(output)
+    assert caught.value.code == "conflict"

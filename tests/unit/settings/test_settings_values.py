@@ -154,6 +154,14 @@ def test_a_certificate_may_lie_in_a_model_place_if_its_key_does_not(tmp_path):
     assert settings.model_places == ("/models",)
 
 
+def test_what_is_our_own_is_closed_to_every_job(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path)
+    (tmp_path / "password").write_text("secret")
+    files = {"store": tmp_path / "link/db", "mqtt_password_file": tmp_path / "password", "state_dir": tmp_path / "s"}
+    settings = LcSettings.load(mqtt_url="mqtt://user@127.0.0.1", **files)
+    assert settings.closed == tuple(tmp_path / name for name in ("s", "db", "db-wal", "password"))
+
+
 def test_the_agent_gets_what_the_worker_was_told(tmp_path):
     agent = WorkerSettings.load(
         node="edge1", state_dir="state", root="/mnt", programs=tmp_path, concurrency="3", grace_seconds="0.5"
