@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Places", "opened_path", "real_path"]
 
+_OPEN_FILES = Path("/proc/self/fd")
 _DELETED = " (deleted)"
 """What Linux puts behind the name of an open file that is gone, or replaced (proc_pid_fd(5))."""
 
@@ -74,7 +75,7 @@ def opened_path(descriptor: int, path: Path) -> Path:
     """
     found = os.fstat(descriptor)
     with contextlib.suppress(FileNotFoundError):
-        name = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+        name = str((_OPEN_FILES / str(descriptor)).readlink())
         return Path(name.removesuffix(_DELETED) if stat.S_ISREG(found.st_mode) else name)
     real = real_path(path)
     if not os.path.samestat(real.stat(follow_symlinks=False), found):

@@ -14,7 +14,7 @@ import pytest
 from support.waiting import eventually
 
 from lc_events.errors import StorageError
-from lc_events.storage import FileStat, LocalStorage, WrittenFile
+from lc_events.storage import FileStat, LocalStorage, WrittenFile, places
 from lc_events.storage.places import opened_path
 
 
@@ -307,6 +307,16 @@ def test_a_model_that_is_replaced_while_it_is_read_is_read_to_its_end(storage, t
     with (tmp_path / "out/m.pkl").open("rb") as file:
         (tmp_path / "out/m.pkl").unlink()
         assert opened_path(file.fileno(), tmp_path / "out/m.pkl") == tmp_path / "out/m.pkl"
+
+
+def test_without_proc_the_path_is_followed_again(storage, tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "_OPEN_FILES", tmp_path / "no proc")
+    storage.write("/secret", [b"secret"])
+    storage.write("/out/m.pkl", [b"model"])
+    assert storage.copy("/out/m.pkl", "/out/deploy/index.pkl", below=("/out",), within="/out").size == 5
+    with (tmp_path / "secret").open("rb") as file, pytest.raises(StorageError, match="a link changes") as caught:
+        opened_path(file.fileno(), tmp_path / "out/m.pkl")
+    assert caught.value.code == "outside"
 
 
 def test_a_folder_that_became_a_link_is_another_one_until_it_is_remembered_anew(storage, tmp_path):

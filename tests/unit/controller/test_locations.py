@@ -248,8 +248,6 @@ def test_an_output_folder_stays_the_one_that_it_was_when_it_was_settled(tmp_path
 def test_an_output_folder_that_opens_what_is_the_controllers_own_is_a_conflict(tmp_path, output, words):
     scene = Scene(tmp_path)
     scene.storages.local = LocalStorage(tmp_path, closed=[tmp_path / "state"])
-    with pytest.raises(
-        RefusedError, match=f"^outputDir {output} cannot be used: .* {words} {tmp_path}"
-    ) as caught:
+    with pytest.raises(RefusedError, match=f"^outputDir {output} cannot be used: .* {words} {tmp_path}") as caught:
         scene.locations.settle(output)
     assert caught.value.code == "conflict"
