@@ -51,6 +51,7 @@ class S3Server:
         self._folder = folder
         self._buckets = buckets
         self._port = 0
+        self._sockets: list[Path] = []
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -102,6 +103,8 @@ class S3Server:
         if process is not None:
             process.send_signal(signal.SIGKILL)
             process.wait()
+            for left in self._sockets:
+                left.unlink(missing_ok=True)
 
     def restart(self) -> None:
         """Start again on the same port, with what it held."""
@@ -136,6 +139,9 @@ class S3Server:
         if keep_port:
             named["s3"] = self._port
         self._port = named["s3"]
+        # between its own parts; no option puts them elsewhere
+        parts = [name.partition(".")[0] for name in _PORTS if name.endswith(".grpc")]
+        self._sockets = [Path(f"/tmp/seaweedfs-{part}-grpc-{named[f'{part}.grpc']}.sock") for part in parts]  # noqa: S108
         arguments = {
             "ip": "127.0.0.1",
             "ip.bind": "127.0.0.1",
