@@ -23,8 +23,8 @@ __all__ = ["recover"]
 def recover(spool: Spool, file: OpenSource, batches: Iterable[Batch], *, mark: Mark, format_name: str) -> None:
     """Read spooled batches of a file again into the spool, under the numbers that they had there.
 
-    The file must hold, up to its `mark`, what it held when they were counted. Raises `StorageError` with code `changed`
-    if it does not.
+    The file must hold, up to its `mark`, what it held when they were counted, and still when they have been read.
+    Raises `StorageError` with code `changed` if it does not.
     """
     if not _is_same(file, mark):
         raise _changed()
@@ -34,6 +34,8 @@ def recover(spool: Spool, file: OpenSource, batches: Iterable[Batch], *, mark: M
                 _read_again(part, file, batch, mark, format_name)
                 if part.length != last:
                     raise _changed()
+            if not _is_same(file, mark):  # before the restored files are put in place
+                raise _changed()
 
 
 def _runs(batches: Iterable[Batch]) -> list[tuple[int, list[tuple[int, Batch]]]]:

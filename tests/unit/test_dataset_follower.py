@@ -39,11 +39,12 @@ class Clock:
 
 
 class CountingSource(LocalSource):
-    """A local file that knows how many bytes were read of it."""
+    """A local file that knows how many bytes were read of it; `after_read` is what the world does then."""
 
     def __init__(self, path):
         super().__init__(path)
         self.bytes_read = 0
+        self.after_read = lambda: None
 
     def open(self):
         opened = super().open()
@@ -52,6 +53,7 @@ class CountingSource(LocalSource):
         def counted(offset, length):
             data = read(offset, length)
             self.bytes_read += len(data)
+            self.after_read()
             return data
 
         opened.read = counted
@@ -571,6 +573,29 @@ def test_nothing_is_put_into_the_spool_of_a_file_that_is_another_one(world):
     assert caught.value.code == "changed"
     assert world.spool.lost(0, 2) == [(0, 2)]
     assert list((world.folder / "spool").iterdir()) == []
+
+
+@pytest.mark.parametrize("grown", [b"", b"b\n"])
+def test_nothing_is_put_into_the_spool_of_a_file_that_is_overwritten_while_it_is_read_again(world, grown):
+    size = 3_000_000
+    world.write(b"a\n" * (size // 2))
+    batch = world.look().batch
+    for path in (world.folder / "spool").iterdir():
+        path.unlink()
+    world.append(grown)
+
+    def overwrite():
+        if list((world.folder / "spool/restored").glob("*.data")) and b"X" not in world.path.read_bytes():
+            with world.path.open("r+b") as file:
+                file.seek(size - 2)
+                file.write(b"X")
+
+    world.source.after_read = overwrite
+    with pytest.raises(StorageError) as caught:
+        world.follower.restore([batch])
+    assert world.path.read_bytes().endswith(b"X\n" + grown)
+    assert caught.value.code == "changed"
+    assert world.spool.lost(0, size // 2) == [(0, size // 2)]
 
 
 def test_another_format_is_unreadable(tmp_path):
