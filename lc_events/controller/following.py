@@ -107,13 +107,13 @@ class Following:
         self._lanes.stop(_STOP_SECONDS)
 
     def spooled(self, dataset: str, first: int, last: int) -> Iterator[bytes]:
-        """Records `[first, last)` of a dataset's spool; StorageError with code `lost` if gone, and then looked for."""
+        """Records `[first, last)` of a dataset's spool; what is gone (StorageError `lost`, `damaged`) is looked for."""
         followed = self._followed.get(dataset)
         spool = followed.spool if followed is not None else Spool(self._spool_folder(dataset))
         try:
             yield from spool.read(first, last)
         except StorageError as error:
-            if error.code != "lost":
+            if error.code not in {"lost", "damaged"}:
                 raise
             if followed is not None:
                 self._request(followed)

@@ -3,18 +3,19 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 import sys
 import threading
 from array import array
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lc_events.datasets.segment import WIDTH, Segment
+from lc_events.datasets.segment import WIDTH, Segment, open_regular
 from lc_events.errors import StorageError
 from lc_events.faults import reach
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
 __all__ = ["Spool"]
@@ -39,6 +40,8 @@ class Spool:
         self._lock = threading.RLock()
         self._files: tuple[int, int] | None = None
         self._unsynced: set[Path] = set()
+        self._damaged: set[tuple[int, int, int]] = set()
+        """First of a segment, and records [first, last) that a read found not to be there as they were written."""
         with _explained(folder):
             self._segments = self._found()
         self._length = max((segment.last for segment in self._segments), default=0)
@@ -104,7 +107,7 @@ class Spool:
         """Go back to `length` records; the next one gets this number, even if earlier ones were lost."""
         with self._lock, _explained(self._folder):
             self._close(sync=False)
-            shutil.rmtree(self._folder / _RESTORED, ignore_errors=True)  # of a restoring that was killed
+            _remove_folder(self._folder / _RESTORED)  # of a restoring that was killed
             found = self._found()
             for segment in found:
                 if segment.first >= length:
@@ -116,6 +119,7 @@ class Spool:
                     segment.cut(length - segment.first)
             if self._segments and self._segments[-1].last < length:
                 self._begin_segment()  # what is left of the last one stays as it is
+            self._damaged = {each for each in self._damaged if self._is_damaged(*each)}
 
     def is_whole(self) -> bool:
         """Whether the files still hold all that they held at the last `cut` and got since."""
@@ -124,13 +128,8 @@ class Spool:
 
     def lost(self, first: int, last: int) -> list[tuple[int, int]]:
         """Which of the records [first, last) cannot be read, as far as the last `cut` or a read has found."""
-        found = []
         with self._lock:
-            for segment in self._segments:
-                if first < min(segment.first, last):
-                    found.append((first, min(segment.first, last)))
-                first = max(first, segment.last)
-        return [*found, (first, last)] if first < last else found
+            return _gaps(first, last, ((begin, end) for begin, end, _ in self._pieces()))
 
     @contextlib.contextmanager
     def restoring(self, first: int) -> Generator[Spool]:
@@ -147,16 +146,21 @@ class Spool:
             part.sync()
             with self._lock, _explained(self._folder):
                 for segment in part._segments:
-                    if Segment.found(self._folder, segment.first).last >= segment.last:
-                        continue  # nothing of it is lost, and it may hold more
-                    segment.data.replace(self._folder / segment.data.name)
+                    here = Segment.found(self._folder, segment.first)
+                    is_damaged = any(piece == here.first and first < segment.last for piece, first, _ in self._damaged)
+                    if here.last >= segment.last and not is_damaged:
+                        continue
+                    if here.last > segment.last:
+                        segment.extend(here)
+                    here.make_way()
+                    segment.data.replace(here.data)
                     reach("spool-data-restored")
-                    segment.index.replace(self._folder / segment.index.name)
+                    segment.index.replace(here.index)
                     reach("spool-index-restored")
                 _sync_folder(self._folder)
                 self.cut(self._committed)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove_folder(folder)
 
     def trim(self, below: int) -> None:
         """Let go of committed records below a number; files go whole, so some of them stay readable for a while."""
@@ -173,46 +177,89 @@ class Spool:
                 segment.remove()
 
     def read(self, first: int, last: int) -> Iterator[bytes]:
-        """Bytes of the records [first, last), in chunks; `StorageError` (`lost`, `damaged`) where one is gone."""
+        """Bytes of the records [first, last), in chunks; `StorageError` (`lost`, `damaged`) where one is gone.
+
+        From then on these count as lost. What came before the error is of no use.
+        """
         with self._lock:
-            segments = [replace(segment) for segment in self._segments]
+            pieces = self._pieces()
         while first < last:
-            segment = next((each for each in reversed(segments) if each.first <= first < each.last), None)
-            if segment is None:
+            piece = next((each for each in reversed(pieces) if each[0] <= first < each[1]), None)
+            if piece is None:
                 raise self._lost(self._folder, first, last)
-            end = min(last, segment.last)
-            yield from self._read_segment(segment, first, end)
+            end, segment = min(last, piece[1]), piece[2]
+            try:
+                yield from self._read_segment(segment, first, end)
+            except StorageError as error:
+                if error.code in {"lost", "damaged"}:
+                    with self._lock:
+                        self._damaged.add((segment.first, first, end))
+                raise
             first = end
+
+    def _pieces(self) -> list[tuple[int, int, Segment]]:
+        """Which records can be read from which segment, as far as is known."""
+        return [
+            (*piece, replace(segment))
+            for segment in self._segments
+            for piece in _gaps(
+                segment.first, segment.last, ((a, b) for first, a, b in self._damaged if first == segment.first)
+            )
+        ]
+
+    def _is_damaged(self, segment_first: int, first: int, last: int) -> bool:
+        """Whether a segment still has records that were damaged; somebody may have put back what they were."""
+        segment = next((each for each in self._segments if each.first == segment_first), None)
+        if segment is None or segment.last <= first:
+            return False
+        try:
+            for _ in self._read_segment(segment, first, min(last, segment.last)):
+                pass
+        except StorageError:
+            return True
+        return False
 
     def _read_segment(self, segment: Segment, first: int, last: int) -> Iterator[bytes]:
         lost = self._lost(segment.data, first, last)
+        damaged = StorageError(
+            f"records {first} to {last} are not as they were written to the spool {segment.data} and its index",
+            code="damaged",
+        )
+        # The record behind the last one tells if that ends too far; one that is not committed may be cut meanwhile.
+        behind = max(last, min(last + 1, segment.last, self._committed)) - segment.first
         with _explained(self._folder):
             try:
+                if segment.growing(max(first - segment.first - 1, 0), behind) < behind:
+                    raise damaged
                 start, end = segment.end(first - segment.first), segment.end(last - segment.first)
-                file = segment.data.open("rb", buffering=0)
+                file = open_regular(segment.data)
             except FileNotFoundError:
                 raise lost from None
-        chunk = b""
         with file:
-            file.seek(start)
+            with _explained(self._folder):
+                if end > os.fstat(file.fileno()).st_size:
+                    raise lost
+                file.seek(max(start - 1, 0))
+                chunk = file.read(1) if start else b"\n"
+            if chunk != b"\n":
+                raise damaged
+            newlines = 0
             while start < end:
                 with _explained(self._folder):
                     chunk = file.read(min(CHUNK_BYTES, end - start))
                 if not chunk:
                     raise lost
                 start += len(chunk)
+                newlines += chunk.count(b"\n")
                 yield chunk
-        if not chunk.endswith(b"\n"):
-            raise StorageError(
-                f"records {first} to {last} are not as they were written to {segment.data}: delete that file, and they "
-                "are read again from the dataset's file, if it still holds them",
-                code="damaged",
-            )
+        if newlines < last - first or not chunk.endswith(b"\n"):
+            raise damaged
 
     @staticmethod
     def _lost(where: Path, first: int, last: int) -> StorageError:
         return StorageError(
-            f"records {first} to {last} are not in the spool {where}: its files were lost or cut", code="lost"
+            f"records {first} to {last} are not in the spool {where}: its files were lost, cut or overwritten",
+            code="lost",
         )
 
     def _found(self) -> list[Segment]:
@@ -255,9 +302,12 @@ class Spool:
                 (segment.data, segment.size),
                 (segment.index, segment.count * WIDTH),
             ):
-                descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                # Without O_NONBLOCK a named pipe would hold the append until somebody reads.
+                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+                descriptor = os.open(path, flags, 0o600)
                 undo.callback(os.close, descriptor)
-                if os.fstat(descriptor).st_size != size:
+                found = os.fstat(descriptor)
+                if not stat.S_ISREG(found.st_mode) or found.st_size != size:
                     raise self._lost(path, segment.first, self._length)
                 files.append(descriptor)
             undo.pop_all()
@@ -280,6 +330,25 @@ def _explained(folder: Path) -> Generator[None]:
         yield
     except OSError as error:
         raise StorageError(f"spool {folder}: {error.strerror or error}") from error
+
+
+def _gaps(first: int, last: int, ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The parts of [first, last) that lie in none of the ranges."""
+    found = []
+    for begin, end in sorted(ranges):
+        if first < min(begin, last):
+            found.append((first, min(begin, last)))
+        first = max(first, end)
+    return [*found, (first, last)] if first < last else found
+
+
+def _remove_folder(path: Path) -> None:
+    """Delete a folder, or what else has its name, as far as that goes."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -153,7 +153,7 @@ def test_a_notice_does_not_cut_the_pause_of_a_spool_in_trouble_short(scene, capl
 
 def test_a_spool_that_cannot_be_opened_keeps_nobody_else_from_beginning(scene, caplog):
     caplog.set_level(logging.WARNING)
-    place = scene.spool / f"default/ds/{0:020}.index"
+    place = scene.spool / "default/ds" / f"{'1' * 249}.index"  # too long a name to be moved aside
     place.mkdir(parents=True)
     scene.following.consider(scene.datasets)
     eventually(lambda: scene.time.looks)
