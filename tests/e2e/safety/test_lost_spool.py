@@ -1,4 +1,4 @@
-"""Spool files that somebody deletes or cuts: read again from the dataset's file, else said in words; others go on."""
+"""Spool files that somebody deletes, cuts, overwrites: read again from the dataset's file, else said; others go on."""
 
 from __future__ import annotations
 
@@ -61,7 +61,44 @@ def cut_index(spool: Path) -> None:
         os.truncate(path, 20)
 
 
-LOSSES = {"folder": shutil.rmtree, "files": delete_files, "data": cut_data, "index": cut_index}
+def overwrite_data(spool: Path) -> None:
+    for path in spool.glob("*.data"):
+        path.write_bytes(bytes(path.stat().st_size))
+
+
+def overwrite_index(spool: Path) -> None:
+    for path in spool.glob("*.index"):
+        path.write_bytes(b"\xff" * path.stat().st_size)
+
+
+def repeat_last_end(spool: Path) -> None:
+    for path in spool.glob("*.index"):
+        path.write_bytes(path.read_bytes()[:-8] + path.read_bytes()[-16:-8])
+
+
+def put_pipes(spool: Path) -> None:
+    for path in spool.iterdir():
+        path.unlink()
+        os.mkfifo(path)
+
+
+def put_folders(spool: Path) -> None:
+    for path in spool.iterdir():
+        path.unlink()
+        path.mkdir()
+
+
+LOSSES = {
+    "folder": shutil.rmtree,
+    "files": delete_files,
+    "data": cut_data,
+    "index": cut_index,
+    "data overwritten": overwrite_data,
+    "index overwritten": overwrite_index,
+    "last end repeated": repeat_last_end,
+    "pipes": put_pipes,
+    "folders": put_folders,
+}
 
 
 @pytest.mark.parametrize("when", ["running", "stopped"])
@@ -100,6 +137,14 @@ def test_jobs_that_took_the_same_records_at_other_times_both_get_them_back(lc):
     gm.move(*trained(1, "early"), name="early")
     assert gm.next_up()["content"]["phase"] == "Eval"
     assert lc.file("/output/early/data/eval/1/data.csv").read_text() == "n,text\n1,b\n3,d\n"
+
+
+@pytest.mark.parametrize("loss", ["data overwritten", "index overwritten", "last end repeated", "pipes", "folders"])
+def test_a_stage_that_finds_its_samples_damaged_has_them_read_again_without_a_notice(lc, gm, loss):
+    LOSSES[loss](spool_of(lc))
+    gm.job(train_prob=1.0, trigger=more_than(5))
+    gm.expect(train_ready(1))
+    assert lc.file("/output/job1/data/train/1/data.txt").read_text() == SAMPLES
 
 
 def test_samples_that_no_file_holds_any_more_are_named_and_tried_again_and_others_go_on(lc, gm):
