@@ -134,7 +134,7 @@ def small_blocks(monkeypatch):
 
 
 @pytest.mark.parametrize("format_name", ["txt", "csv"])
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_each_record_is_counted_once_whatever_happens_to_the_file(format_name, data):
     with tempfile.TemporaryDirectory() as name:
@@ -148,7 +148,7 @@ def test_each_record_is_counted_once_whatever_happens_to_the_file(format_name, d
         assert b"".join(life.epoch) == split.data[: split.ends[-1] if split.ends else 0]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(lives("txt", more=["wait", "wait"]))
 def test_with_lines_cut_by_pauses_every_byte_is_still_counted_once(steps):
     with tempfile.TemporaryDirectory() as name:
@@ -164,7 +164,7 @@ def test_with_lines_cut_by_pauses_every_byte_is_still_counted_once(steps):
 
 
 @pytest.mark.parametrize("format_name", ["txt", "csv"])
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_records_that_were_only_counted_can_be_had_later(format_name, data):
     with tempfile.TemporaryDirectory() as name:
@@ -182,7 +182,7 @@ def test_records_that_were_only_counted_can_be_had_later(format_name, data):
 
 
 @pytest.mark.parametrize("format_name", ["txt", "csv"])
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_what_the_spool_lost_of_the_present_file_is_read_again_and_stays_until_it_is_let_go(format_name, data):
     with tempfile.TemporaryDirectory() as name:

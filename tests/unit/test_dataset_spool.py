@@ -476,7 +476,6 @@ def test_a_full_disk_is_told_and_cut_off(folder):
 records = st.lists(st.binary(max_size=6).map(lambda record: record + b"\n"), max_size=12)
 
 
-@settings(deadline=None)
 @given(records, st.integers(1, 40), st.data())
 def test_any_range_of_any_spool_reads_back(found, segment_bytes, data):
     with tempfile.TemporaryDirectory() as name:
@@ -492,7 +491,6 @@ def test_any_range_of_any_spool_reads_back(found, segment_bytes, data):
         assert read(spool, first, last) == b"".join(found[first:last])
 
 
-@settings(deadline=None)
 @given(records, records, st.integers(1, 40), st.data())
 def test_whatever_a_kill_left_of_an_uncommitted_append_the_committed_records_stay(kept, lost, segment_bytes, data):
     with tempfile.TemporaryDirectory() as name:
@@ -515,7 +513,7 @@ def test_whatever_a_kill_left_of_an_uncommitted_append_the_committed_records_sta
         assert read(again, 0, len(kept) + 1) == b"".join(kept) + b"next\n"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(records, max_size=6), st.integers(1, 40), st.data())
 def test_whatever_was_lost_restored_and_trimmed_the_records_that_are_still_needed_stay(batches, segment_bytes, data):
     with tempfile.TemporaryDirectory() as name:

@@ -113,7 +113,7 @@ def test_any_message_on_any_topic_harms_nobody(lc, gm: PlayedGm):
     gm.job()
     gm.expect({"numberOfSamples": 2})
 
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
     @given(st.lists(messages, min_size=10, max_size=20))
     def send(batch: list[tuple[str, bytes]]) -> None:
         lc.tap.publish_all((lc.topic(pattern), payload) for pattern, payload in batch)

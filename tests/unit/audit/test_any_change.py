@@ -43,7 +43,7 @@ def check(changed):
     return check_stream(STREAM, changed, decode=decode, follow=CONTROLLER.follow)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @for_any(st.data())
 def test_a_changed_byte_of_an_event_is_found_at_its_version(data):
     number = data.draw(st.integers(0, len(rows()) - 1))
@@ -57,7 +57,7 @@ def test_a_changed_byte_of_an_event_is_found_at_its_version(data):
     assert (checked.ok, checked.version) == (False, row.version)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @for_any(st.permutations(range(len(rows()))), st.integers(0, len(rows())))
 def test_events_in_another_order_are_found_at_the_first_that_is_out_of_place(order, keep):
     order = [*range(keep), *(n for n in order if n >= keep)]
@@ -69,7 +69,7 @@ def test_events_in_another_order_are_found_at_the_first_that_is_out_of_place(ord
     assert moved is None or checked.version == moved + 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @for_any(st.integers(0, len(LINES) - 1), st.integers(0, 255))
 def test_a_changed_byte_of_an_export_is_found_unless_it_says_the_same(at, byte):
     changed = LINES[:at] + bytes([byte]) + LINES[at + 1 :]

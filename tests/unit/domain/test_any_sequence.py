@@ -266,7 +266,7 @@ sequences = st.builds(
     st.sampled_from(BEGINNINGS),
     st.lists(st.tuples(life, disturbance, single, disturbance), min_size=1, max_size=10),
 )
-relentless = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
+relentless = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def lived(steps: list[Step]) -> Device:
@@ -349,7 +349,7 @@ def test_whatever_happens_a_running_job_is_not_ticked(steps: list[Step]):
         state = evolve(state, event)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @example([0.5, 0.8, 1], [3] * 40)
 @for_any(
     st.lists(st.sampled_from([0.29, 0.5, 0.8, 1]), min_size=1, max_size=3), st.lists(st.integers(0, 9), max_size=60)

@@ -124,7 +124,7 @@ def minute_by_minute(minutes_: Minutes, zone: str, moment: datetime) -> datetime
     return None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(minutes, st.sampled_from(ZONES), moments | near_changes)
 def test_the_next_opening_is_the_first_minute_that_finds_it_open_after_a_closed_one(
     minutes_: Minutes, zone: str, moment: datetime

@@ -99,7 +99,7 @@ def _check(manager: Manager) -> None:
 
 
 @given(commands())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_replay_gives_the_same_state_after_any_commands(given_: list[tuple[str, Any]]) -> None:
     manager = Manager()
     for command, arguments in given_:
@@ -108,7 +108,7 @@ def test_a_replay_gives_the_same_state_after_any_commands(given_: list[tuple[str
 
 
 @given(commands())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_store_gives_the_same_state_back(given_: list[tuple[str, Any]]) -> None:
     manager = Manager()
     for command, arguments in given_:
