@@ -8,6 +8,7 @@ import sys
 import threading
 from array import array
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from lc_events.datasets.segment import WIDTH, Segment, open_regular
@@ -23,6 +24,7 @@ __all__ = ["Spool"]
 CHUNK_BYTES = 1 << 20
 SEGMENT_BYTES = 64 << 20
 _RESTORED = "restored"
+_GONE = frozenset({"lost", "damaged"})
 
 
 class Spool:
@@ -40,6 +42,8 @@ class Spool:
         self._lock = threading.RLock()
         self._files: tuple[int, int] | None = None
         self._unsynced: set[Path] = set()
+        self._begins: frozenset[int] = frozenset()
+        """Numbers at which a segment must begin, however small the one before is."""
         self._damaged: set[tuple[int, int, int]] = set()
         """First of a segment, and records [first, last) that a read found not to be there as they were written."""
         with _explained(folder):
@@ -76,16 +80,15 @@ class Spool:
         with self._lock, _explained(self._folder), contextlib.ExitStack() as half_written:
             # Closed files are checked when they are opened again: no append can follow one that failed half-way.
             half_written.callback(self._close, sync=False)
-            begin = self._length
+            begin, done, start = self._length, 0, 0
             if not self._segments:
                 self._begin_segment()
-            if ends and self._segments[-1].size >= self._segment_bytes:
-                head = ends[0]
-                self._extend(data[:head], ends[:1])
+            for count in self._new_segments_after(len(ends)):
+                self._extend(data[start : ends[count - 1]], ends[done:count], start)
                 self._close(sync=True)
                 self._begin_segment()
-                data, ends = data[head:], [end - head for end in ends[1:]]
-            self._extend(data, ends)
+                done, start = count, ends[count - 1]
+            self._extend(data[start:], ends[done:], start)
             half_written.pop_all()
             reach("spool-appended")
             return begin, self._length
@@ -119,7 +122,7 @@ class Spool:
                     segment.cut(length - segment.first)
             if self._segments and self._segments[-1].last < length:
                 self._begin_segment()  # what is left of the last one stays as it is
-            self._damaged = {each for each in self._damaged if self._is_damaged(*each)}
+            self._damaged = {each for each in self._damaged if self._is_still_damaged(*each)}
 
     def is_whole(self) -> bool:
         """Whether the files still hold all that they held at the last `cut` and got since."""
@@ -135,21 +138,20 @@ class Spool:
     def restoring(self, first: int) -> Generator[Spool]:
         """A spool to put lost records into, from number `first` on; after the `with` they are where they were.
 
-        They take the place of what is left of the same records; what is not committed goes, as with `cut`. Pieces may
-        then hold some records twice, the same in both.
+        They take the place of all that is left of the same records; what is not committed goes, as with `cut`.
         """
         folder = self._folder / _RESTORED
         try:
             part = Spool(folder, segment_bytes=self._segment_bytes)
             part.cut(first)
+            # Each segment here that begins within gets one of the same records to take its place: `read` prefers the
+            # segment that begins last, and damage that nobody has read yet must not outlive the restoring.
+            part._begins = frozenset(segment.first for segment in self._segments)
             yield part
             part.sync()
             with self._lock, _explained(self._folder):
-                for segment in part._segments:
+                for segment in filter(attrgetter("count"), part._segments):
                     here = Segment.found(self._folder, segment.first)
-                    is_damaged = any(piece == here.first and first < segment.last for piece, first, _ in self._damaged)
-                    if here.last >= segment.last and not is_damaged:
-                        continue
                     if here.last > segment.last:
                         segment.extend(here)
                     here.make_way()
@@ -158,6 +160,8 @@ class Spool:
                     segment.index.replace(here.index)
                     reach("spool-index-restored")
                 _sync_folder(self._folder)
+                again = [(first, part.length)]
+                self._damaged = {(each, *gap) for each, a, b in self._damaged for gap in _gaps(a, b, again)}
                 self.cut(self._committed)
         finally:
             _remove_folder(folder)
@@ -181,21 +185,48 @@ class Spool:
 
         From then on these count as lost. What came before the error is of no use.
         """
-        with self._lock:
-            pieces = self._pieces()
         while first < last:
-            piece = next((each for each in reversed(pieces) if each[0] <= first < each[1]), None)
-            if piece is None:
-                raise self._lost(self._folder, first, last)
-            end, segment = min(last, piece[1]), piece[2]
+            end, segment = self._holder(first, last)
+            if segment is None:
+                raise self._lost(self._folder, first, end)
             try:
                 yield from self._read_segment(segment, first, end)
             except StorageError as error:
-                if error.code in {"lost", "damaged"}:
-                    with self._lock:
-                        self._damaged.add((segment.first, first, end))
+                if error.code in _GONE:
+                    self._find_damage(first, last)
                 raise
             first = end
+
+    def _holder(self, first: int, last: int) -> tuple[int, Segment | None]:
+        """The segment to read record `first` from, and up to which number; None where nothing readable holds it.
+
+        Of those that hold a record, as far as is known, it is the one that begins last.
+        """
+        with self._lock:
+            for begin, end, segment in reversed(self._pieces()):
+                if begin <= first < end:
+                    return min(last, end), segment
+                if first < begin:
+                    last = min(last, begin)
+        return last, None
+
+    def _find_damage(self, first: int, last: int) -> None:
+        """Note all that is damaged of the records [first, last), so that one restoring can bring back all of it."""
+        while first < last:
+            end, segment = self._holder(first, last)
+            if segment is not None and self._is_gone(segment, first, end):
+                with self._lock:
+                    self._damaged.add((segment.first, first, end))
+            else:
+                first = end
+
+    def _is_gone(self, segment: Segment, first: int, last: int) -> bool:
+        try:
+            for _ in self._read_segment(segment, first, last):
+                pass
+        except StorageError as error:
+            return error.code in _GONE
+        return False
 
     def _pieces(self) -> list[tuple[int, int, Segment]]:
         """Which records can be read from which segment, as far as is known."""
@@ -207,17 +238,10 @@ class Spool:
             )
         ]
 
-    def _is_damaged(self, segment_first: int, first: int, last: int) -> bool:
+    def _is_still_damaged(self, segment_first: int, first: int, last: int) -> bool:
         """Whether a segment still has records that were damaged; somebody may have put back what they were."""
         segment = next((each for each in self._segments if each.first == segment_first), None)
-        if segment is None or segment.last <= first:
-            return False
-        try:
-            for _ in self._read_segment(segment, first, min(last, segment.last)):
-                pass
-        except StorageError:
-            return True
-        return False
+        return segment is not None and first < segment.last and self._is_gone(segment, first, min(last, segment.last))
 
     def _read_segment(self, segment: Segment, first: int, last: int) -> Iterator[bytes]:
         lost = self._lost(segment.data, first, last)
@@ -278,14 +302,21 @@ class Spool:
         self._unsynced.add(self._folder)
         self._segments.append(Segment(self._folder, self._length))
 
-    def _extend(self, data: bytes, ends: Sequence[int]) -> None:
+    def _new_segments_after(self, count: int) -> list[int]:
+        """After how many of the next `count` records a segment is to begin; one that has begun stays in one piece."""
+        is_full = count > 0 and self._segments[-1].size >= self._segment_bytes
+        within = (begin - self._length for begin in self._begins)
+        return sorted({each for each in within if 0 < each <= count} | ({1} if is_full else set()))
+
+    def _extend(self, data: bytes, ends: Sequence[int], start: int) -> None:
+        """Write to the last segment; `ends` count from `start` bytes before `data`."""
         segment = self._segments[-1]
         if self._files is None:
             self._files = self._open(segment)
         data_file, index_file = self._files
         _write_all(data_file, data)
         if ends:
-            base = segment.size
+            base = segment.size - start
             index = array("Q", [end + base for end in ends])
             if sys.byteorder != "little":
                 index.byteswap()
