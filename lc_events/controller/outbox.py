@@ -8,15 +8,15 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from lc_events.application.chain import EMPTY
 from lc_events.application.journal import STORE_ERRORS, Journal
 from lc_events.application.recorder import StoredRow
 from lc_events.controller.latest import LatestValues
+from lc_events.controller.outbox_log import OutboxLog
 from lc_events.controller.outbox_mark import OutboxMark
 from lc_events.controller.outbox_progress import Progress
 from lc_events.controller.publications import Publications
 from lc_events.controller.world import State
-from lc_events.errors import BrokerError, IntegrityError, LcError
+from lc_events.errors import BrokerError, LcError
 from lc_events.faults import reach
 from lc_events.mqtt.packets import DISCONNECTED, Publication
 from lc_events.runtime.clock import Clock
@@ -29,8 +29,6 @@ POSITION = "outbox"
 """The name of the outbox's place in the log."""
 
 _WINDOW = 100
-_CHUNK = 200
-_AHEAD = 1000
 _EVENTS_AT_ONCE = 20
 _LATEST_SECONDS = 0.003
 _LATEST_WHEN_BEHIND = 0.05
@@ -67,29 +65,27 @@ class Outbox:
         note_position: Callable[[str, int], None],
     ) -> None:
         self._journal = journal
-        self._publications = publications
         self._latest = latest
         self._mark = mark
         self._clock = clock
         self._publish = publish
         self._note_position = note_position
-        self._read = self._urged = journal.rows.position(POSITION)
-        self._progress = Progress(self._read)
+        position = journal.rows.position(POSITION)
+        self._log = OutboxLog(journal, publications, position)
+        self._progress = Progress(position)
         self._changed = threading.Condition()
         self._connected = False
         self._connection = 0
-        self._has_begun = False
+        self._begun = 0
+        """The connection on which the log was begun."""
         self._stopping = False
         self._has_news = True
         self._in_flight: dict[int, _Sent] = {}
-        self._untold: deque[StoredRow] = deque()
-        """Rows that were read and not yet told, up to `_read`; what is urgent of the log was sent up to `_urged`."""
         self._latest_sent = float("-inf")
         self._birth: Publication | None = None
         self._direct: deque[Publication] = deque(maxlen=_DIRECT)
         self._repeats: deque[tuple[str, int]] = deque(maxlen=_REMEMBERED)
         self._sent: OrderedDict[tuple[str, int], float] = OrderedDict()
-        self._hashes: dict[str, tuple[int, str]] = {}
         self._thread = threading.Thread(target=self._run, name="outbox", daemon=True)
 
     @property
@@ -121,8 +117,6 @@ class Outbox:
         with self._changed:
             self._connection += 1
             self._connected = True
-            self._has_begun = False
-            self._untold.clear()
             self._in_flight.clear()
             self._birth = birth
             self._latest.all_changed()
@@ -184,16 +178,14 @@ class Outbox:
         while self._wait():
             try:
                 self._send_direct()
-                self._begin()
+                connection = self._begin()
                 self._send_repeats()
-                is_behind = self._send_log()
+                is_behind = self._send_log(connection)
                 if not is_behind or self._clock.monotonic() - self._latest_sent >= _LATEST_WHEN_BEHIND:
                     self._send_latest()
-                    self._send_mark()
+                    self._send_mark(connection)
             except BrokerError as error:
                 _log.debug("%s", error)
-                if not self._has_begun:
-                    self._pause()
             except (LcError, *STORE_ERRORS) as error:
                 _log.error("the log cannot be read: %s", error)
                 self._pause()
@@ -201,21 +193,26 @@ class Outbox:
                 _log.exception("the outbox failed")
                 self._pause()
 
-    def _begin(self) -> None:
-        """Look, once connected, how far the broker has the log: one that is killed later than that ends the connection.
+    def _begin(self) -> int:
+        """Look, on a new connection, how far the broker has the log; the connection's number.
 
-        Only events are told again that it lost: reports and `done` are repeated end to end.
+        Only events are told again that a killed broker lost: reports and `done` are repeated end to end. One that is
+        killed later than that ends the connection.
         """
-        with self._changed:
-            if self._has_begun:
-                return
-            connection = self._connection
-        position = self._mark.begin(self._progress.newest, end=self._journal.rows.max_notification_id() or 0)
-        with self._changed:
-            if connection == self._connection:
-                self._read, self._urged = position, self._progress.newest
+        while True:
+            with self._changed:
+                connection = self._connection
+                if connection == self._begun:
+                    return connection
+            try:
+                position = self._mark.begin(self._progress.newest, end=self._journal.rows.max_notification_id() or 0)
+            except BrokerError:
+                self._pause()
+                raise
+            with self._changed:
+                self._log.begin(position, urged=self._progress.newest)
                 self._progress.begin(position)
-                self._has_begun = True
+                self._begun = connection
 
     def _pause(self) -> None:
         with self._changed:
@@ -227,7 +224,7 @@ class Outbox:
         with self._changed:
             while True:
                 due = self._due_in()
-                has_work = self._has_news or self._has_untold() or self._direct or self._repeats or due == 0
+                has_work = self._has_news or self._log.has_untold() or self._direct or self._repeats or due == 0
                 if self._connected and has_work:
                     return True
                 if self._stopping and not (self._connected and self._in_flight):
@@ -278,11 +275,10 @@ class Outbox:
                 if not self._repeats:
                     return
                 stream, version = self._repeats.popleft()
-            for row in self._journal.rows.rows(stream=stream, gt=version - 1, lte=version):
-                report = self._publications.report(row, self._journal.decode(row))
-                if report is not None:
-                    self._note_sent(row)
-                    self._send(report)
+            report = self._log.report(stream, version)
+            if report is not None:
+                self._note_sent(report.row)
+                self._send(report.publication)
 
     def _note_sent(self, row: StoredRow) -> None:
         with self._changed:
@@ -291,108 +287,50 @@ class Outbox:
             if len(self._sent) > _REMEMBERED:
                 self._sent.popitem(last=False)
 
-    def _send_log(self) -> bool:
+    def _send_log(self, connection: int) -> bool:
         """Send what is urgent in the next part of the log, then some events; whether there is more to send.
 
         However many events are to be told, the reports that come after them are sent as soon as they are there.
         """
-        with self._changed:
-            connection = self._connection
         self._send_urgent(connection)
         for _ in range(_EVENTS_AT_ONCE):
             if not self._tell_next(connection):
                 break
         with self._changed:
-            return self._has_news or self._has_untold()
-
-    def _has_untold(self) -> bool:
-        return bool(self._untold) or self._read < self._urged
+            return self._has_news or self._log.has_untold()
 
     def _send_urgent(self, connection: int) -> None:
         with self._changed:
-            if connection != self._connection or not self._has_news:
+            if not self._has_news:
                 return
             self._has_news = False
-            urged = self._urged
-        rows = self._journal.rows.rows(gt=urged, limit=_CHUNK)
-        urgent = [(row, publication) for row in rows for publication in self._urgent(row)]
+        rows, has_more = self._log.next_rows()
+        if not rows:
+            return
+        urgent = list(self._log.urgent(rows))
         with self._changed:
-            if not rows or connection != self._connection:
-                return
-            self._has_news = self._has_news or len(rows) == _CHUNK
+            self._has_news = self._has_news or has_more
             self._progress.sends(row.notification_id for row, _ in urgent)
-            self._urged = rows[-1].notification_id
-            if self._read == urged and len(self._untold) < _AHEAD:
-                self._untold.extend(rows)
-                self._read = self._urged
+        self._log.went_ahead(rows)
         for row, publication in urgent:
             self._note_sent(row)
             self._send(publication, row.notification_id, connection)
             reach("report-sent" if "/up/" in publication.topic else "done-sent")
 
     def _tell_next(self, connection: int) -> bool:
-        """Send the next event; False if there is none, or another connection to begin anew on."""
-        row = self._next_untold(connection)
+        """Send the next event; False if there is none."""
+        row = self._log.next_untold()
         if row is None:
             return False
-        event = self._cloud_event(row)
+        event = self._log.cloud_event(row)
         with self._changed:
-            if connection != self._connection:
-                return False
-            self._untold.popleft()
+            self._log.told()
             if self._progress.tells(row.notification_id, is_sent=event is not None):
                 self._note_newest()
         if event is not None:
             self._send(event, row.notification_id, connection)
             reach("event-sent")
         return True
-
-    def _next_untold(self, connection: int) -> StoredRow | None:
-        """The first row that is to be told, read anew where reports have gone far ahead of it."""
-        with self._changed:
-            read, urged = self._read, self._urged
-            is_current = connection == self._connection
-            if self._untold or read >= urged or not is_current:
-                return self._untold[0] if self._untold and is_current else None
-        rows = self._journal.rows.rows(gt=read, lte=urged, limit=_CHUNK)
-        with self._changed:
-            if not rows or connection != self._connection:
-                return None
-            self._untold.extend(rows)
-            self._read = rows[-1].notification_id
-            return rows[0]
-
-    def _urgent(self, row: StoredRow) -> list[Publication]:
-        """The report and the `done` that an event causes."""
-        if not self._publications.is_urgent(row.name):
-            return []
-        try:
-            event = self._journal.decode(row)
-        except IntegrityError as error:
-            _log.error("%s", error)
-            return []
-        found = (self._publications.report(row, event), self._publications.done(event))
-        return [publication for publication in found if publication is not None]
-
-    def _cloud_event(self, row: StoredRow) -> Publication | None:
-        """The event itself; one that cannot be read is left out, for the others must not wait for it."""
-        try:
-            return self._publications.cloud_event(row, self._previous_hash(row))
-        except (IntegrityError, ValueError, KeyError, TypeError) as error:
-            _log.error("%s version %d cannot be told: %r", row.stream, row.version, error)
-            return None
-
-    def _previous_hash(self, row: StoredRow) -> str:
-        known = self._hashes.get(row.stream)
-        if row.version == 1:
-            previous = EMPTY
-        elif known is not None and known[0] == row.version - 1:
-            previous = known[1]
-        else:
-            before = self._journal.rows.rows(stream=row.stream, gt=row.version - 2, lte=row.version - 1)
-            previous = before[0].hash if before else EMPTY
-        self._hashes[row.stream] = (row.version, row.hash)
-        return previous
 
     def _send_latest(self) -> None:
         """For a few milliseconds: many become due together, and reports must not wait behind all of them."""
@@ -404,9 +342,8 @@ class Outbox:
             if self._clock.monotonic() - self._latest_sent >= _LATEST_SECONDS:
                 return
 
-    def _send_mark(self) -> None:
+    def _send_mark(self, connection: int) -> None:
         with self._changed:
-            connection = self._connection
             mark = self._mark.take_due(self.position, self._now())
         if mark is not None:
             self._send(mark, connection=connection)

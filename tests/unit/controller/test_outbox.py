@@ -142,6 +142,28 @@ def test_it_begins_where_the_brokers_own_mark_stands_and_leaves_the_mark_at_the_
     assert orjson.loads(marks[-1].payload)["position"] == len(HISTORY.events)
 
 
+def test_a_connection_that_comes_during_the_look_gets_nothing_before_a_look_of_its_own(journal):
+    broker, end = Broker(), len(HISTORY.events)
+    marks = iter([0, end - 3, 2])
+
+    def look(_topic: str) -> bytes:
+        position = next(marks)
+        if position == end - 3:
+            outbox.connected(BIRTH)
+        return orjson.dumps({"position": position})
+
+    outbox = outbox_of(journal, broker, [], mark=OutboxMark(MARK, SystemClock(), look))
+    outbox.start()
+    told: list[int] = []
+    for position in (0, 2):
+        told += range(position + 1, end + 1)
+        outbox.connected(BIRTH)
+        eventually(lambda: broker.confirm(outbox) or versions_told(broker) == told)  # noqa: B023 - called at once
+        eventually(lambda: broker.confirm(outbox) or outbox.position == end)
+    finish(outbox, broker)
+    assert versions_told(broker) == told
+
+
 def test_a_new_report_does_not_wait_behind_all_that_is_told_again(tmp_path):
     long = given(gm(condition("Train", "Waiting")), *[ticked()] * 3000, arrive(10), written()).events
     with open_journal(tmp_path / "long.db", Registry(LC_EVENTS), write=True) as journal:

@@ -1,0 +1,117 @@
+"""The log as the outbox reads it: ahead for what is urgent, and behind that, in its own time, for the events."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from lc_events.application.chain import EMPTY
+from lc_events.application.journal import Journal
+from lc_events.application.recorder import StoredRow
+from lc_events.controller.publications import Publications
+from lc_events.errors import IntegrityError
+from lc_events.mqtt.packets import Publication
+
+__all__ = ["OutboxLog", "Urgent"]
+
+_log = logging.getLogger("lc_events.outbox")
+
+_CHUNK = 200
+_AHEAD = 1000
+
+
+class Urgent(NamedTuple):
+    """A report or `done`, and the event that caused it."""
+
+    row: StoredRow
+    publication: Publication
+
+
+class OutboxLog:
+    """Where the outbox is in the log, and what it finds there. The outbox's thread alone calls it.
+
+    A place moves only when the caller says so: what fails half-way is read again. All but that raises `STORE_ERRORS`.
+    """
+
+    def __init__(self, journal: Journal, publications: Publications, position: int) -> None:
+        self._journal = journal
+        self._publications = publications
+        self._hashes: dict[str, tuple[int, str]] = {}
+        self.begin(position, urged=position)
+
+    def begin(self, position: int, *, urged: int) -> None:
+        """Begin anew: events behind `position` are to be told, what is urgent was sent up to `urged`."""
+        self._read, self._urged = position, urged
+        self._untold: deque[StoredRow] = deque()
+        """Rows that were read and not yet told, up to `_read`."""
+
+    def has_untold(self) -> bool:
+        """Whether events are left to be told of what was looked at for urgent publications."""
+        return bool(self._untold) or self._read < self._urged
+
+    def next_rows(self) -> tuple[Sequence[StoredRow], bool]:
+        """The rows that come next for what is urgent of them, at most 200, and whether there may be more."""
+        rows = self._journal.rows.rows(gt=self._urged, limit=_CHUNK)
+        return rows, len(rows) == _CHUNK
+
+    def urgent(self, rows: Sequence[StoredRow]) -> Iterator[Urgent]:
+        """Reports and `done` of these events; one that cannot be read is left out, for the others must not wait."""
+        for row in rows:
+            if not self._publications.is_urgent(row.name):
+                continue
+            try:
+                event = self._journal.decode(row)
+            except IntegrityError as error:
+                _log.error("%s", error)
+                continue
+            for publication in (self._publications.report(row, event), self._publications.done(event)):
+                if publication is not None:
+                    yield Urgent(row, publication)
+
+    def went_ahead(self, rows: Sequence[StoredRow]) -> None:
+        """What is urgent of the `next_rows` is on its way; their events are to be told."""
+        urged, self._urged = self._urged, rows[-1].notification_id
+        if self._read == urged and len(self._untold) < _AHEAD:
+            self._untold.extend(rows)
+            self._read = self._urged
+
+    def next_untold(self) -> StoredRow | None:
+        """The first event that is to be told, read anew where reports have gone far ahead of it; None without one."""
+        if not self._untold and self._read < self._urged:
+            self._untold.extend(self._journal.rows.rows(gt=self._read, lte=self._urged, limit=_CHUNK))
+            self._read = self._untold[-1].notification_id if self._untold else self._urged
+        return self._untold[0] if self._untold else None
+
+    def told(self) -> None:
+        """The `next_untold` is on its way."""
+        self._untold.popleft()
+
+    def cloud_event(self, row: StoredRow) -> Publication | None:
+        """The event itself; one that cannot be read is left out."""
+        try:
+            return self._publications.cloud_event(row, self._previous_hash(row))
+        except (IntegrityError, ValueError, KeyError, TypeError) as error:
+            _log.error("%s version %d cannot be told: %r", row.stream, row.version, error)
+            return None
+
+    def report(self, stream: str, version: int) -> Urgent | None:
+        """The report that one event caused, to be sent again; None if it caused none."""
+        for row in self._journal.rows.rows(stream=stream, gt=version - 1, lte=version):
+            report = self._publications.report(row, self._journal.decode(row))
+            if report is not None:
+                return Urgent(row, report)
+        return None
+
+    def _previous_hash(self, row: StoredRow) -> str:
+        known = self._hashes.get(row.stream)
+        if row.version == 1:
+            previous = EMPTY
+        elif known is not None and known[0] == row.version - 1:
+            previous = known[1]
+        else:
+            before = self._journal.rows.rows(stream=row.stream, gt=row.version - 2, lte=row.version - 1)
+            previous = before[0].hash if before else EMPTY
+        self._hashes[row.stream] = (row.version, row.hash)
+        return previous
