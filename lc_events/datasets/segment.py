@@ -13,15 +13,19 @@ from itertools import chain, takewhile
 from operator import lt
 from typing import TYPE_CHECKING
 
+from lc_events.errors import StorageError
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from io import FileIO
     from pathlib import Path
 
-__all__ = ["WIDTH", "Segment", "open_regular"]
+__all__ = ["WIDTH", "Segment", "lost_records"]
 
 WIDTH = 8
 """Bytes of an entry of the index: where a record ends in the data."""
 _ENTRIES = 1 << 17
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(slots=True)
@@ -70,7 +74,7 @@ class Segment:
         """Where the first `count` records end in the data; FileNotFoundError if the index does not say."""
         if count == 0:
             return 0
-        with open_regular(self.index) as file:
+        with _open_regular(self.index) as file:
             file.seek((count - 1) * WIDTH)
             entry = file.read(WIDTH)
         if len(entry) < WIDTH:
@@ -80,7 +84,7 @@ class Segment:
     def growing(self, first: int, last: int) -> int:
         """Up to which count, `last` at most, each record from `first` on ends behind the one before, as it must."""
         end = self.end(first)
-        with open_regular(self.index) as file:
+        with _open_regular(self.index) as file:
             file.seek(first * WIDTH)
             while first < last and (ends := _entries(file.read(min(last - first, _ENTRIES) * WIDTH))):
                 growing = sum(takewhile(bool, map(lt, chain((end,), ends), ends)))
@@ -89,6 +93,41 @@ class Segment:
                     break
                 end = ends[-1]
         return first
+
+    def read(self, first: int, last: int, *, below: int) -> Iterator[bytes]:
+        """Bytes of the records [first, last), in chunks; `StorageError` (`lost`, `damaged`) if they are not as written.
+
+        The record behind them tells if they end too far; it is asked if it is `below` a number.
+        """
+        damaged = StorageError(
+            f"records {first} to {last} are not as they were written to the spool {self.data} and its index",
+            code="damaged",
+        )
+        behind = max(last, min(last + 1, self.last, below)) - self.first
+        try:
+            if self.growing(max(first - self.first - 1, 0), behind) < behind:
+                raise damaged
+            start, end = self.end(first - self.first), self.end(last - self.first)
+            file = _open_regular(self.data)
+        except FileNotFoundError:
+            raise lost_records(self.data, first, last) from None
+        with file:
+            if end > os.fstat(file.fileno()).st_size:
+                raise lost_records(self.data, first, last)
+            file.seek(max(start - 1, 0))
+            chunk = file.read(1) if start else b"\n"
+            if chunk != b"\n":
+                raise damaged
+            newlines = 0
+            while start < end:
+                chunk = file.read(min(_CHUNK_BYTES, end - start))
+                if not chunk:
+                    raise lost_records(self.data, first, last)
+                start += len(chunk)
+                newlines += chunk.count(b"\n")
+                yield chunk
+        if newlines < last - first or not chunk.endswith(b"\n"):
+            raise damaged
 
     def is_whole(self) -> bool:
         """Whether both files are still as long as they must be."""
@@ -118,7 +157,14 @@ class Segment:
         self.index.unlink(missing_ok=True)
 
 
-def open_regular(path: Path) -> FileIO:
+def lost_records(where: Path, first: int, last: int) -> StorageError:
+    """What there is to say of records [first, last) that a spool does not have any more."""
+    return StorageError(
+        f"records {first} to {last} are not in the spool {where}: its files were lost, cut or overwritten", code="lost"
+    )
+
+
+def _open_regular(path: Path) -> FileIO:
     """Open a file for reading, without waiting for anybody; FileNotFoundError for what is no regular file."""
     try:
         # Without O_NONBLOCK a named pipe would hold the caller until somebody writes.
@@ -163,7 +209,7 @@ def _shorten(path: Path, size: int) -> None:
 
 
 def _copy_rest(source: Path, target: Path, offset: int) -> None:
-    with open_regular(source) as old, target.open("ab") as new:
+    with _open_regular(source) as old, target.open("ab") as new:
         old.seek(offset)
         shutil.copyfileobj(old, new)
         new.flush()

@@ -11,7 +11,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from lc_events.datasets.segment import WIDTH, Segment, open_regular
+from lc_events.datasets.segment import WIDTH, Segment, lost_records
 from lc_events.errors import StorageError
 from lc_events.faults import reach
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Spool"]
 
-CHUNK_BYTES = 1 << 20
 SEGMENT_BYTES = 64 << 20
 _RESTORED = "restored"
 _GONE = frozenset({"lost", "damaged"})
@@ -188,7 +187,7 @@ class Spool:
         while first < last:
             end, segment = self._holder(first, last)
             if segment is None:
-                raise self._lost(self._folder, first, end)
+                raise lost_records(self._folder, first, end)
             try:
                 yield from self._read_segment(segment, first, end)
             except StorageError as error:
@@ -244,47 +243,9 @@ class Spool:
         return segment is not None and first < segment.last and self._is_gone(segment, first, min(last, segment.last))
 
     def _read_segment(self, segment: Segment, first: int, last: int) -> Iterator[bytes]:
-        lost = self._lost(segment.data, first, last)
-        damaged = StorageError(
-            f"records {first} to {last} are not as they were written to the spool {segment.data} and its index",
-            code="damaged",
-        )
-        # The record behind the last one tells if that ends too far; one that is not committed may be cut meanwhile.
-        behind = max(last, min(last + 1, segment.last, self._committed)) - segment.first
+        # Records that are not committed may be cut meanwhile.
         with _explained(self._folder):
-            try:
-                if segment.growing(max(first - segment.first - 1, 0), behind) < behind:
-                    raise damaged
-                start, end = segment.end(first - segment.first), segment.end(last - segment.first)
-                file = open_regular(segment.data)
-            except FileNotFoundError:
-                raise lost from None
-        with file:
-            with _explained(self._folder):
-                if end > os.fstat(file.fileno()).st_size:
-                    raise lost
-                file.seek(max(start - 1, 0))
-                chunk = file.read(1) if start else b"\n"
-            if chunk != b"\n":
-                raise damaged
-            newlines = 0
-            while start < end:
-                with _explained(self._folder):
-                    chunk = file.read(min(CHUNK_BYTES, end - start))
-                if not chunk:
-                    raise lost
-                start += len(chunk)
-                newlines += chunk.count(b"\n")
-                yield chunk
-        if newlines < last - first or not chunk.endswith(b"\n"):
-            raise damaged
-
-    @staticmethod
-    def _lost(where: Path, first: int, last: int) -> StorageError:
-        return StorageError(
-            f"records {first} to {last} are not in the spool {where}: its files were lost, cut or overwritten",
-            code="lost",
-        )
+            yield from segment.read(first, last, below=max(last, self._committed))
 
     def _found(self) -> list[Segment]:
         if not self._folder.is_dir():
@@ -339,7 +300,7 @@ class Spool:
                 undo.callback(os.close, descriptor)
                 found = os.fstat(descriptor)
                 if not stat.S_ISREG(found.st_mode) or found.st_size != size:
-                    raise self._lost(path, segment.first, self._length)
+                    raise lost_records(path, segment.first, self._length)
                 files.append(descriptor)
             undo.pop_all()
         return files[0], files[1]
