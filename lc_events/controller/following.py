@@ -20,7 +20,7 @@ from lc_events.datasets.follower import Follower
 from lc_events.datasets.mark import Look, Mark, Unreadable
 from lc_events.datasets.source import UnreadableError
 from lc_events.datasets.spool import Spool
-from lc_events.domain.dataset import DatasetState
+from lc_events.domain.dataset import DatasetState, is_of_data
 from lc_events.domain.decisions import Facts
 from lc_events.domain.job import JobState
 from lc_events.domain.pauses import pause_after
@@ -34,8 +34,6 @@ __all__ = ["Following"]
 _log = logging.getLogger("lc_events.datasets")
 
 _STOP_SECONDS = 8.0
-_NO_TROUBLE = ("missing", "not_a_file", "csv_quote", "csv_header")
-"""An object that is not there yet, or is not what it should be: looked at again every period."""
 
 
 @dataclass
@@ -289,7 +287,7 @@ class Following:
 
     def _observed(self, followed: _Followed, look: Look) -> Observed:
         """A look as work; one that failed at a server makes the next one wait."""
-        if followed.path is None and isinstance(look, Unreadable) and look.code not in _NO_TROUBLE:
+        if followed.path is None and isinstance(look, Unreadable) and not is_of_data(look.code):
             _rest(followed)
         else:
             followed.failures, followed.rest = 0, 0.0

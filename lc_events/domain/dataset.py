@@ -19,6 +19,7 @@ __all__ = [
     "duplicate_dataset_message",
     "evolve_dataset",
     "fold_dataset",
+    "is_of_data",
     "observe_dataset",
     "receive_dataset_message",
     "reset_dataset",
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 _UNREADABLE_PAUSE = timedelta(hours=1)
+_OF_DATA = frozenset({"missing", "not_a_file", "csv_quote", "csv_header"})
 
 
 class Problem(NamedTuple):
@@ -34,6 +36,11 @@ class Problem(NamedTuple):
     code: str
     error: str
     time: str
+
+
+def is_of_data(code: str) -> bool:
+    """Whether trouble lies in the data, looked at again every period, not in the way to it, tried again with pauses."""
+    return code in _OF_DATA
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from lc_events.application.audit import wording
 from lc_events.application.audit.recall import Recall, Standing
 from lc_events.application.audit.windows import last_closing, next_closing, next_opening
 from lc_events.domain import events as e
+from lc_events.domain.dataset import is_of_data
 from lc_events.domain.pauses import LONGEST_PAUSE
 from lc_events.domain.views import verdict_detail
 from lc_events.domain.window import is_open, show_window
@@ -15,9 +16,6 @@ from lc_events.messages.json import Json
 from lc_events.messages.resources import is_s3
 
 __all__ = ["not_trained"]
-
-_NO_TROUBLE = ("missing", "not_a_file", "csv_quote", "csv_header")
-"""What an object may be without its server being in trouble: the controller's own list, which it looks at by period."""
 
 
 def not_trained(recall: Recall) -> Standing:
@@ -59,7 +57,7 @@ def _looked_for(recall: Recall, note: str | None) -> str:
     problem = None if dataset is None else dataset.problem
     if dataset is None or problem is None or problem.error != note:
         return ""
-    if is_s3(dataset.url) and problem.code not in _NO_TROUBLE:
+    if is_s3(dataset.url) and not is_of_data(problem.code):
         return f"; it is tried again within {LONGEST_PAUSE:.0f} s"
     return "; it is looked at again at least every LC_DATASET_SECONDS, by default 60 s"
 
