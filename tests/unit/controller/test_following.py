@@ -137,16 +137,30 @@ def test_a_look_that_its_spool_hinders_is_said_once_and_made_again_with_growing_
     assert said(caplog)[1:] == ["default/dataset/ds: its spool works again"]
 
 
-def test_a_notice_does_not_cut_the_pause_of_a_spool_in_trouble_short(scene, caplog, tmp_path):
+def begin_in_trouble(scene: Scene) -> None:
+    """A look finds that its spool does not work; when its pause begins, the spool does."""
     place = scene.spool / "default/ds"
     place.parent.mkdir(parents=True)
     place.write_bytes(b"in the way")
     scene.following.consider(scene.datasets[:1])
     eventually(lambda: scene.time.due)
     place.unlink()
+
+
+def test_a_notice_does_not_cut_the_pause_of_a_spool_in_trouble_short(scene, tmp_path):
+    begin_in_trouble(scene)
     for _ in range(3):
         scene.following.noticed(tmp_path / "data/ds.txt")
-    assert scene.time.looks == []
+    # looks begin in the order they were asked for, and what has begun is waited for
+    scene.following.consider(scene.datasets[1:])
+    eventually(lambda: scene.time.looks)
+    scene.following.stop()
+    assert len(scene.time.looks) == 1, "that of the other dataset alone"
+
+
+def test_a_notice_during_the_pause_of_a_spool_in_trouble_leaves_the_look_after_it(scene, tmp_path):
+    begin_in_trouble(scene)
+    scene.following.noticed(tmp_path / "data/ds.txt")
     assert scene.time.next_pause() == 1
     eventually(lambda: scene.time.looks)
 
