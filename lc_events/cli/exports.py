@@ -82,7 +82,7 @@ def import_(file: Export, store: Store = None, config: Config = None) -> None:
     found = check_export(exported, kind=kind, heads={})
     fail_if_broken(found, None)
     path = store_path(store, config)
-    lock = FolderLock(path.parent)
+    lock = FolderLock(path.parent, "--store")
     try:
         journal = open_journal(path, kind.registry, write=True)
         import_rows(journal, exported[0].node, [each.row for each in exported], readers=[POSITION])

@@ -64,7 +64,8 @@ _MOST_COMPLAINTS = 20
 class LocalController:
     """One node's local controller.
 
-    ConflictError if its state folder is in use or is another node's, StoreError if its store is damaged.
+    ConflictError if its state folder, or that of its store, is in use or is another node's, StoreError if its store is
+    damaged.
     """
 
     def __init__(self, settings: LcSettings, clock: Clock | None = None, *, take_over: bool = False) -> None:
@@ -77,8 +78,10 @@ class LocalController:
         self._stopped = threading.Event()
         self._session = ""
         with ExitStack() as locks:
-            for folder in dict.fromkeys((settings.state_dir.resolve(), settings.store.parent.resolve())):
-                locks.enter_context(FolderLock(folder))
+            folders = {settings.state_dir.resolve(): "LC_STATE_DIR"}
+            folders.setdefault(settings.store.parent.resolve(), "LC_STORE")
+            for folder, setting in folders.items():
+                locks.enter_context(FolderLock(folder, setting))
             self._locks = locks.pop_all()
         self._journal = open_journal(settings.store, Registry(LC_EVENTS), write=True)
         _claim(self._journal, settings.node)

@@ -83,7 +83,7 @@ class GlobalManager:
 
         ConflictError if another process has the state folder, StoreError or IntegrityError if its store cannot be used.
         """
-        lock = FolderLock(self._state_dir)
+        lock = FolderLock(self._state_dir, "GM_STATE_DIR")
         try:
             journal = open_journal(self._state_dir / STORE, GM_EVENTS, write=True)
             try:

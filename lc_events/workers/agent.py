@@ -63,7 +63,7 @@ class WorkerAgent:
     def run(self) -> None:
         """Work until `stop`; ConflictError if another agent uses the state folder, StorageError if it is unusable."""
         folder = self._settings.state_dir
-        with FolderLock(folder):
+        with FolderLock(folder, "WORKER_STATE_DIR"):
             journal = Journal(folder)
             self._scheduler = Scheduler(journal, concurrency=self._settings.concurrency, execution=self._execution_of)
             self._scheduler.recover()

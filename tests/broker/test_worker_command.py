@@ -53,4 +53,5 @@ def test_a_second_agent_on_a_state_folder_is_a_conflict(start_worker, tmp_path):
         _, log = worker.communicate(timeout=30)
 
     assert worker.returncode == 4
-    assert log == f"lc-events: {tmp_path} is in use by process unknown; one program to a state folder\n"
+    advice = "end it, or give this program another WORKER_STATE_DIR"
+    assert log == f"lc-events: {tmp_path} is in use by another process: {advice}\n"

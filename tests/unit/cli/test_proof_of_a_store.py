@@ -305,7 +305,7 @@ def test_an_import_beside_events_that_are_not_published_is_4(export, lc_events, 
 
 
 def test_an_import_into_a_folder_that_a_controller_has_is_4(export, lc_events, tmp_path):
-    lock = FolderLock(tmp_path / "new")
+    lock = FolderLock(tmp_path / "new", "LC_STATE_DIR")
     try:
         result = lc_events("import", export, "--store", tmp_path / "new" / "events.db")
     finally:

@@ -31,7 +31,7 @@ def test_a_root_that_is_not_there_is_said_at_the_start(python, state_dir, progra
     root = state_dir / "root"
     if is_there:
         root.mkdir()
-    lock = FolderLock(state_dir)  # so that it ends at once
+    lock = FolderLock(state_dir, "LC_STATE_DIR")  # so that it ends at once
     result = python(f"from lc_events.cli.main import main; main(['{program}', '--root', '{root}'])")
     lock.release()
 

@@ -24,12 +24,12 @@ class Disk(NamedTuple):
 
 def test_a_folder_that_a_process_has_is_told_with_its_id_and_stays_its(tmp_path):
     assert holder(tmp_path) is None
-    lock = FolderLock(tmp_path)
+    lock = FolderLock(tmp_path, "LC_STATE_DIR")
     assert holder(tmp_path) == str(os.getpid())
     assert holder(tmp_path) == str(os.getpid())
     lock.release()
     assert holder(tmp_path) is None
-    FolderLock(tmp_path).release()
+    FolderLock(tmp_path, "LC_STATE_DIR").release()
 
 
 def test_a_folder_that_is_not_there_is_no_fault(tmp_path):
