@@ -1,4 +1,4 @@
-"""What somebody found who tried to break it, each found shut."""
+"""What a hostile client or worker may send: each is refused in words, or does no harm."""
 
 from __future__ import annotations
 
