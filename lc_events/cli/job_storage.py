@@ -14,14 +14,11 @@ from lc_events.controller.world import State, World, dataset_stream
 from lc_events.domain.job import JobState
 from lc_events.errors import StorageError, StoreError
 from lc_events.messages.resources import is_s3
-from lc_events.messages.secrets import CREDENTIAL, Secrets
+from lc_events.messages.secrets import CREDENTIAL_PLACE, Secrets
 from lc_events.runtime.vault import Vault
 from lc_events.storage import LocalStorage, S3Clients, Storage, Storages
 
 __all__ = ["JobStorage"]
-
-
-_CREDENTIAL = f"metadata/annotations/{CREDENTIAL}"
 
 
 class JobStorage:
@@ -69,5 +66,5 @@ def _secrets(path: Path, streams: Iterable[str]) -> tuple[Callable[[str], Secret
         vault = Vault(path)
     except StoreError as error:
         return lambda _: {}, str(error).partition(";")[0]
-    has_any = any(_CREDENTIAL in vault.get(stream) for stream in streams)
+    has_any = any(CREDENTIAL_PLACE in vault.get(stream) for stream in streams)
     return vault.get, None if has_any else f"{path} holds none of this job"

@@ -14,12 +14,10 @@ from lc_events.domain.decisions import counts
 from lc_events.domain.job import JobState
 from lc_events.errors import RefusedError, StorageError
 from lc_events.messages.resources import is_s3
-from lc_events.messages.secrets import CREDENTIAL, Secrets
+from lc_events.messages.secrets import CREDENTIAL_PLACE, Secrets
 from lc_events.storage import Credential, Storage, Storages, WrittenFile
 
 __all__ = ["Locations"]
-
-_ANNOTATION = f"metadata/annotations/{CREDENTIAL}"
 
 
 class Locations:
@@ -124,7 +122,7 @@ class Locations:
         return Credential()
 
     def _own(self, stream: str) -> Credential | None:
-        text = self._secrets(stream).get(_ANNOTATION)
+        text = self._secrets(stream).get(CREDENTIAL_PLACE)
         return None if text is None else Credential.from_annotation(text)
 
 

@@ -7,10 +7,14 @@ from collections.abc import Iterator, Mapping
 
 from lc_events.messages.json import Json, JsonObject
 
-__all__ = ["CREDENTIAL", "MASK", "Secrets", "is_secret_name", "restore", "separate"]
+__all__ = ["CREDENTIAL", "CREDENTIAL_PLACE", "MASK", "Secrets", "is_secret_name", "restore", "separate"]
 
 CREDENTIAL = "sedna.io/credential"
 """The annotation in which Sedna's GM carries S3 credentials."""
+
+CREDENTIAL_PLACE = f"metadata/annotations/{CREDENTIAL}"
+"""Its place among the `Secrets` of a resource."""
+
 MASK = "***"
 
 Secrets = Mapping[str, str]
