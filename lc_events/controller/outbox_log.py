@@ -11,7 +11,7 @@ from lc_events.application.chain import EMPTY
 from lc_events.application.journal import Journal
 from lc_events.application.recorder import StoredRow
 from lc_events.controller.publications import Publications
-from lc_events.errors import IntegrityError
+from lc_events.errors import IntegrityError, RefusedError
 from lc_events.mqtt.packets import Publication
 
 __all__ = ["OutboxLog", "Urgent"]
@@ -20,6 +20,11 @@ _log = logging.getLogger("lc_events.outbox")
 
 _CHUNK = 200
 _AHEAD = 1000
+_UNREADABLE = (IntegrityError, RefusedError, LookupError, ValueError, TypeError)
+"""What a row raises that is damaged, or of a version with other fields; `RefusedError`: by a name that no topic takes.
+
+Reading it again would raise the same, and all rows behind it would wait. `STORE_ERRORS` are none of these.
+"""
 
 
 class Urgent(NamedTuple):
@@ -63,10 +68,11 @@ class OutboxLog:
                 continue
             try:
                 event = self._journal.decode(row)
-            except IntegrityError as error:
-                _log.error("%s", error)
+                publications = (self._publications.report(row, event), self._publications.done(event))
+            except _UNREADABLE as error:
+                _log.error("%s version %d cannot be reported: %r", row.stream, row.version, error)
                 continue
-            for publication in (self._publications.report(row, event), self._publications.done(event)):
+            for publication in publications:
                 if publication is not None:
                     yield Urgent(row, publication)
 
@@ -92,14 +98,18 @@ class OutboxLog:
         """The event itself; one that cannot be read is left out."""
         try:
             return self._publications.cloud_event(row, self._previous_hash(row))
-        except (IntegrityError, ValueError, KeyError, TypeError) as error:
+        except _UNREADABLE as error:
             _log.error("%s version %d cannot be told: %r", row.stream, row.version, error)
             return None
 
     def report(self, stream: str, version: int) -> Urgent | None:
-        """The report that one event caused, to be sent again; None if it caused none."""
+        """The report that one event caused, to be sent again; None if it caused none, or cannot be read."""
         for row in self._journal.rows.rows(stream=stream, gt=version - 1, lte=version):
-            report = self._publications.report(row, self._journal.decode(row))
+            try:
+                report = self._publications.report(row, self._journal.decode(row))
+            except _UNREADABLE as error:
+                _log.error("%s version %d cannot be reported: %r", row.stream, row.version, error)
+                continue
             if report is not None:
                 return Urgent(row, report)
         return None
