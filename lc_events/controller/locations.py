@@ -13,6 +13,7 @@ from lc_events.datasets.source import LocalSource, Source
 from lc_events.domain.decisions import counts
 from lc_events.domain.job import JobState
 from lc_events.errors import RefusedError, StorageError
+from lc_events.messages.model_places import NOR_IN_A_PLACE
 from lc_events.messages.resources import is_s3
 from lc_events.messages.secrets import CREDENTIAL_PLACE, Secrets
 from lc_events.storage import Credential, Storage, Storages, WrittenFile
@@ -79,8 +80,8 @@ class Locations:
     def copy(self, job: JobState, source: str, target: str) -> WrittenFile:
         """Copy a model of a job; one that does not count is refused with code `outside`, links followed."""
         if not counts(source, job.output_dir, self._model_places):
-            words = f"below the job's outputDir {job.output_dir} nor in a place that LC_MODEL_PLACES names"
-            raise StorageError(f"{source} lies neither {words}", code="outside")
+            words = f"{source} lies neither below the job's outputDir {job.output_dir} {NOR_IN_A_PLACE}"
+            raise StorageError(words, code="outside")
         allowed = (job.output_dir, *self._model_places)
         return self._storages.copy(
             source,

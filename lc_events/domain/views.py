@@ -8,11 +8,9 @@ from lc_events.domain.job import JobState, Verdict
 from lc_events.domain.trigger import show_threshold
 from lc_events.domain.window import show_window
 from lc_events.messages.json import JsonObject
+from lc_events.messages.model_places import NOR_IN_A_PLACE
 
 __all__ = ["dataset_view", "job_view", "verdict_detail"]
-
-_OR_PLACE = "nor in a place that LC_MODEL_PLACES names"
-"""Not in the note, which is stored: of the same facts it must be the same in every version."""
 
 
 def job_view(state: JobState, node: str) -> JsonObject:
@@ -86,7 +84,8 @@ def verdict_detail(verdict: Verdict) -> str:
         case "dataset":
             return verdict.note or "the dataset cannot be read"
         case "no_model":
-            return f"{verdict.note}, {_OR_PLACE}" if verdict.note else "no Train/Completed condition names a model"
+            # The note is stored, and must be the same in every version; so it does not name the places itself.
+            return f"{verdict.note}, {NOR_IN_A_PLACE}" if verdict.note else "no Train/Completed condition names a model"
         case "in_progress":
             return "the decision was made, its files are being written"
     return verdict.note or verdict.reason

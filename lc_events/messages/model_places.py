@@ -8,7 +8,10 @@ from string import hexdigits
 
 from lc_events.messages.resources import below, is_s3
 
-__all__ = ["lies_in", "read_place"]
+__all__ = ["NOR_IN_A_PLACE", "lies_in", "read_place"]
+
+NOR_IN_A_PLACE = "nor in a place that LC_MODEL_PLACES names"
+"""How words on a model that lies neither below its outputDir nor in a place end."""
 
 _SCHEME = "s3://"
 _BUCKET = re.compile(r"[A-Za-z0-9._-]{1,255}")
