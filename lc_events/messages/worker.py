@@ -8,11 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from lc_events.errors import RefusedError
 from lc_events.messages.gm import MessageId, explain
-from lc_events.messages.json import UINT64_MAX, dumps, loads_object
+from lc_events.messages.json import UINT64_MAX, JsonObject, dumps, loads_object
 from lc_events.messages.names import JOB_KIND
 from lc_events.messages.resources import Namespace, ResourceName
 
-__all__ = ["CancelOrder", "Done", "WorkOrder", "WorkerMessage", "done", "read_order", "read_worker"]
+__all__ = ["CancelOrder", "Done", "WorkOrder", "WorkerMessage", "done", "failure_words", "read_order", "read_worker"]
 
 Word64 = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 
@@ -47,6 +47,19 @@ def read_worker(payload: bytes, *, worker: str) -> WorkerMessage:
     if message.name != worker:
         raise RefusedError(f"the topic names worker {worker!r}, the message {message.name[:80]!r}", code="mismatch")
     return message
+
+
+def failure_words(owner_info: JsonObject | None, *, longest: int | None = None) -> str:
+    """What an agent's `ownerInfo` says of a run that failed: `: exited with 2; its output is in FILE`, or nothing.
+
+    Error and file are cut to `longest` characters each, for anybody may have written them.
+    """
+    info = owner_info or {}
+    error, file = info.get("error"), info.get("output_file")
+    if error in (None, ""):
+        return ""
+    where = f"; its output is in {file[:longest]}" if isinstance(file, str) else ""
+    return f": {str(error)[:longest]}{where}"
 
 
 class Done(BaseModel):

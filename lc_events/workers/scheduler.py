@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from lc_events.messages.worker import WorkOrder
+from lc_events.messages.worker import WorkOrder, failure_words
 from lc_events.workers.execution import Execution, StopReason
 from lc_events.workers.journal import Journal, Run
 from lc_events.workers.outcome import Outcome
@@ -182,8 +182,4 @@ def _deploys_job_of(run: Run, order: WorkOrder) -> bool:
 
 
 def _reason(outcome: Outcome) -> str:
-    info = outcome.owner_info or {}
-    if outcome.status != "failed" or not info.get("error"):
-        return ""
-    kept = f"; its output is in {info['output_file']}" if "output_file" in info else ""
-    return f": {info['error']}{kept}"
+    return failure_words(outcome.owner_info) if outcome.status == "failed" else ""

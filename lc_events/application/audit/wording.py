@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from lc_events.domain.trigger import Trigger, show_threshold
 from lc_events.messages.json import JsonObject
+from lc_events.messages.worker import failure_words
 
 __all__ = ["clock", "day", "failure", "length", "local", "pending", "progress", "samples"]
 
@@ -86,9 +87,4 @@ def pending(trigger: Trigger, value: int) -> str:
 
 def failure(owner_info: JsonObject | None) -> str:
     """What an agent says of a run that failed, and where its program's output is: `: exited with 2; its output …`."""
-    info = owner_info or {}
-    if (error := info.get("error")) is None:
-        return ""
-    file = info.get("output_file")
-    kept = f"; its output is in {file[:_MOST_TEXT]}" if isinstance(file, str) else ""
-    return f": {str(error)[:_MOST_TEXT]}{kept}"
+    return failure_words(owner_info, longest=_MOST_TEXT)
