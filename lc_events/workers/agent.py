@@ -9,9 +9,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import count
 
 from pydantic import ValidationError
 
+from lc_events.domain.pauses import pause_after
 from lc_events.errors import BrokerError, RefusedError, StorageError
 from lc_events.messages.gm import explain
 from lc_events.messages.json import loads_object
@@ -31,8 +33,6 @@ from lc_events.workers.settings import AgentSettings
 __all__ = ["WorkerAgent"]
 
 _STOP_SECONDS = 10.0
-_FIRST_PAUSE = 1.0
-_LONGEST_PAUSE = 60.0
 
 _log = logging.getLogger(__name__)
 
@@ -97,11 +97,9 @@ class WorkerAgent:
 
     def _insist(self, handle: Callable[[], None]) -> None:
         """Handle until the disk takes it; meanwhile nothing is acknowledged, so nothing is lost."""
-        pause = _FIRST_PAUSE
-        while not self._tried(handle):
-            if self._stop_wanted.wait(pause):
+        for attempt in count(1):
+            if self._tried(handle) or self._stop_wanted.wait(pause_after(attempt)):
                 return
-            pause = min(pause * 2, _LONGEST_PAUSE)
 
     def _tried(self, handle: Callable[[], None]) -> bool:
         try:

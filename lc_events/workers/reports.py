@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from lc_events.domain.pauses import pause_after
 from lc_events.messages.json import JsonObject, dumps
 from lc_events.messages.names import JOB_KIND
 from lc_events.workers.journal import Run
 
 __all__ = ["Outbox", "Report", "report_id_of", "report_on", "run_and_status"]
 
-_FIRST_PAUSE = 1.0
-_LONGEST_PAUSE = 60.0
-
 
 @dataclass(slots=True, eq=False)
 class Report:
-    """One worker message; `due` and `pause` are seconds of a monotonic clock."""
+    """One worker message, sent `attempts` times on this connection; it is `due` at a time of the monotonic clock."""
 
     run: Run
     status: str
     id: str
     payload: bytes
     due: float = 0.0
-    pause: float = field(default=_FIRST_PAUSE)
+    attempts: int = 0
 
 
 def report_id_of(run: Run, status: str) -> str:
@@ -102,8 +100,8 @@ class Outbox:
 
     def sent(self, report: Report, now: float) -> None:
         """Say it again after a pause, which doubles from 1 s up to 60 s."""
-        report.due = now + report.pause
-        report.pause = min(report.pause * 2, _LONGEST_PAUSE)
+        report.attempts += 1
+        report.due = now + pause_after(report.attempts)
 
     def next_due(self) -> float | None:
         """When the next report is due; None if all is confirmed."""
@@ -112,4 +110,4 @@ class Outbox:
     def connected(self) -> None:
         """Say everything again now: nobody knows what was lost with the old connection."""
         for queue in self._queues.values():
-            queue[0].due, queue[0].pause = 0.0, _FIRST_PAUSE
+            queue[0].due, queue[0].attempts = 0.0, 0

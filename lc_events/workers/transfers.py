@@ -6,8 +6,10 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 
+from lc_events.domain.pauses import pause_after
 from lc_events.errors import StorageError
 from lc_events.messages.resources import is_s3
 from lc_events.workers.objects import ObjectFolder
@@ -19,7 +21,6 @@ _FETCHED = ("TRAIN_DATASET_URL", "TEST_DATASET_URL", "MODEL_URLS", "CLOUD_KB_IND
 _PASSING = ("slow", "unreachable", "broken_off", "server", "changed", "no_space", "storage")
 """Trouble that may pass by itself; everything else needs a person, and fails the run."""
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _AT_ONCE = 8
 
 _log = logging.getLogger(__name__)
@@ -96,17 +97,16 @@ class Transfers:
             raise StoppedError
 
     def _patiently(self, transfer: Callable[[], None]) -> None:
-        pause = _FIRST_PAUSE
-        while True:
+        for attempt in count(1):
             try:
                 self._check()
                 transfer()
             except StorageError as error:
                 if error.code not in _PASSING:
                     raise
+                pause = pause_after(attempt)
                 _log.warning("%s; tried again in %.0f s", error, pause)
                 if self._stopped.wait(pause):
                     raise StoppedError from None
-                pause = min(pause * 2, _LONGEST_PAUSE)
             else:
                 return
