@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import itertools
 import threading
 from pathlib import Path
@@ -12,7 +13,7 @@ from support.sedna import condition
 from support.waiting import eventually
 
 from lc_events.application.journal import Journal, open_journal
-from lc_events.application.recorder import ChainedRecorder
+from lc_events.application.recorder import ChainedRecorder, StoredRow
 from lc_events.controller.latest import LatestValues
 from lc_events.controller.outbox import POSITION, Outbox
 from lc_events.controller.outbox_mark import OutboxMark
@@ -178,6 +179,36 @@ def test_a_new_report_does_not_wait_behind_all_that_is_told_again(tmp_path):
     assert topics[1].startswith("sedna/up/")
     assert versions_told(broker) == list(range(1, len(long) + 1))
     assert positions == [len(long)]
+
+
+def test_without_a_connection_nothing_of_what_is_committed_is_held_and_all_of_it_is_told_later(journal):
+    broker = Broker()
+    outbox = outbox_of(journal, broker, [])
+    outbox.start()
+    outbox.connected(BIRTH)
+    eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
+    answer = Publication("sedna/answer/edge1/store", b"{}")
+    outbox.publish(answer)
+    eventually(lambda: answer in [publication for _, publication in broker.taken])
+    broker.confirm(outbox, DISCONNECTED)
+    before = rows_and_publications()
+    longer = HISTORY.when(*[arrive(1)] * 5000)
+    assert len(longer.events) == len(HISTORY.events) + 5000
+    for first in range(len(HISTORY.events), len(longer.events), 100):
+        journal.record(longer.events[first : first + 100])
+        outbox.wake([longer.state])
+    known = {id(each) for each in before}
+    assert [each for each in rows_and_publications() if id(each) not in known] == []
+    outbox.connected(BIRTH)
+    eventually(lambda: broker.confirm(outbox) or outbox.position == len(longer.events), 30)
+    finish(outbox, broker)
+    assert versions_told(broker) == list(range(1, len(longer.events) + 1))
+
+
+def rows_and_publications() -> list[object]:
+    """All that there are in this process, whoever holds them."""
+    gc.collect()
+    return [each for each in gc.get_objects() if type(each) in (StoredRow, Publication)]
 
 
 def test_a_broker_that_takes_no_mark_is_not_asked_for_one_again(journal, caplog):
