@@ -7,7 +7,7 @@ from collections.abc import Callable
 from lc_events.domain.stamp import stamp
 from lc_events.errors import BrokerError, RefusedError
 from lc_events.messages.json import dumps, loads_object
-from lc_events.mqtt.oneshot import NOT_TOLD
+from lc_events.mqtt.oneshot import WITHHELD
 from lc_events.mqtt.packets import Publication
 from lc_events.runtime.clock import Clock
 
@@ -44,10 +44,12 @@ class OutboxMark:
         try:
             self._published = _position(self._look(self.topic) or b"", end)
         except BrokerError as error:
-            if error.code not in NOT_TOLD:
+            if error.code not in WITHHELD:
                 raise
             return position
-        return min(position, max(0, position - _WITHOUT_A_MARK) if self._published is None else self._published)
+        if self._published is None:
+            return max(0, position - _WITHOUT_A_MARK)
+        return min(position, self._published)
 
     def due_in(self, position: int, now: float) -> float | None:
         """Seconds until the mark of a position is to be published, at most once a second; None if it is there."""

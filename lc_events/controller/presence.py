@@ -12,7 +12,7 @@ from lc_events.application.journal import Journal
 from lc_events.errors import BrokerError, RefusedError
 from lc_events.messages.json import Json, JsonObject, dumps, loads_object
 from lc_events.messages.names import JOB_KIND, stream_id
-from lc_events.mqtt.oneshot import NOT_TOLD, request, retained
+from lc_events.mqtt.oneshot import WITHHELD, request, retained
 from lc_events.mqtt.packets import Publication
 from lc_events.mqtt.settings import MqttSettings
 from lc_events.mqtt.topics import TopicKind, Topics
@@ -67,7 +67,7 @@ class Presence:
             found = self._look(asker)
         except BrokerError as error:
             self._say(str(error))
-            return error.code in NOT_TOLD  # then we cannot know, and connecting says what is denied
+            return error.code in WITHHELD  # then we cannot know, and connecting says what is denied
         self._said = None
         if not self._has_looked:
             self._has_looked = True

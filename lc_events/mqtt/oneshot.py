@@ -18,12 +18,10 @@ if TYPE_CHECKING:
     from lc_events.mqtt.packets import Received
     from lc_events.mqtt.settings import MqttSettings
 
-__all__ = ["NOT_TOLD", "request", "retained", "send"]
+__all__ = ["WITHHELD", "request", "retained", "send"]
 
-NOT_TOLD = ("denied", "no_answer")
+WITHHELD = ("denied", "no_answer")
 """Codes of a BrokerError of a broker that is there, but has rules by which it does not answer."""
-
-_QUIET_SECONDS = 0.3
 
 
 def send(settings: MqttSettings, publication: Publication, *, timeout: float = 10.0) -> None:
@@ -36,30 +34,26 @@ def send(settings: MqttSettings, publication: Publication, *, timeout: float = 1
 def retained(
     settings: MqttSettings,
     *topic_filters: str,
-    marker: str | None = None,
+    marker: str,
     quiet_seconds: float | None = None,
     timeout: float = 10.0,
 ) -> dict[str, bytes]:
-    """Return the retained messages of some filters by topic, once none came for a while; BrokerError in words.
+    """Return the retained messages of some filters by topic, under a throw-away client id; BrokerError in words.
 
-    MQTT has no end mark for them; `timeout` bounds connecting and collecting each. The client id is a throw-away one.
-    With `marker`, a topic that we may hear and say, a message of our own is the mark: the broker sends it after them.
-    Without it they are not all, and the code is `no_answer`, except where `quiet_seconds` are given: a broker may be
-    silent for a while, as it writes its database.
+    MQTT has no end mark for them, so a message of our own on `marker` is it: the broker sends it after them. Where it
+    does not come, they may not be all, and the code is `no_answer`. With `quiet_seconds`, for brokers that may deny us
+    the marker, the silence of so long ends them too. `timeout` seconds bound connecting and collecting each.
     """
     found: dict[str, bytes] = {}
     arrived: queue.Queue[Received] = queue.Queue()
-    filters = topic_filters if marker is None else (*topic_filters, marker)
-    silence = _QUIET_SECONDS if quiet_seconds is None and marker is None else quiet_seconds
     token = secrets.token_hex(8).encode()
-    with _client(settings, filters, arrived) as client:
+    with _client(settings, (*topic_filters, marker), arrived) as client:
         client.wait_connected(timeout)
-        if marker is not None:
-            client.publish(Publication(marker, token))
+        client.publish(Publication(marker, token))
         deadline = time.monotonic() + timeout
         while (left := deadline - time.monotonic()) > 0:
             try:
-                received = arrived.get(timeout=left if silence is None else min(silence, left))
+                received = arrived.get(timeout=left if quiet_seconds is None else min(quiet_seconds, left))
             except queue.Empty:
                 break
             client.ack(received)
@@ -67,7 +61,7 @@ def retained(
                 return found
             if received.retain and received.payload:
                 found[received.topic] = received.payload
-    if marker is not None and quiet_seconds is None:
+    if quiet_seconds is None:
         raise BrokerError(f"the broker did not say within {timeout:g} s what it retains", code="no_answer")
     return found
 

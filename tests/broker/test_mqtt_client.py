@@ -260,7 +260,8 @@ def test_the_will_is_published_retained_when_the_client_dies_and_not_when_it_sto
         recorder.client._current.abort()
         tap.wait_for(lambda message: message.payload == b"offline")
         recorder.client.stop()
-    assert retained(MqttSettings.from_url(shared_mosquitto.url), will.topic) == {will.topic: b"offline"}
+    settings = MqttSettings.from_url(shared_mosquitto.url)
+    assert retained(settings, will.topic, marker=f"{topic_root}/end") == {will.topic: b"offline"}
 
 
 def test_a_will_may_be_another_one_for_each_connection(mosquitto):
@@ -442,6 +443,7 @@ def test_retained_messages_are_collected_by_topic(shared_mosquitto, topic_root):
     with Tap(shared_mosquitto.port, "none") as tap:
         tap.publish_all([(f"{topic_root}/{i}", str(i)) for i in range(30)], retain=True)
         tap.publish(f"{topic_root}/3", b"", retain=True)
-    found = retained(MqttSettings.from_url(shared_mosquitto.url), f"{topic_root}/+")
+    settings, marker = MqttSettings.from_url(shared_mosquitto.url), f"{topic_root}/end"
+    found = retained(settings, f"{topic_root}/+", marker=marker)
     assert found == {f"{topic_root}/{i}": str(i).encode() for i in range(30) if i != 3}
-    assert retained(MqttSettings.from_url(shared_mosquitto.url), f"{topic_root}/none/#", quiet_seconds=0.1) == {}
+    assert retained(settings, f"{topic_root}/none/#", marker=marker) == {}

@@ -55,7 +55,8 @@ def test_nothing_is_written_to_the_store_and_nothing_is_left_on_the_broker(worki
         return {path.name: path.read_bytes() for path in working.state_dir.glob("events.db*") if "shm" not in path.name}
 
     def broker():
-        return retained(MqttSettings(port=working.tap.port), f"{working.topic_root}/#")
+        root = working.topic_root
+        return retained(MqttSettings(port=working.tap.port), f"{root}/#", marker=f"{root}/answer/edge1/end")
 
     before = broker()
     examined(**settings_of(working))
