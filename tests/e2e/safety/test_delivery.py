@@ -31,7 +31,8 @@ def forgetful(tmp_path):
         yield broker
 
 
-def test_a_broker_that_forgot_everything_is_told_again(forgetful, topic_root, tmp_path):
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_a_broker_that_forgot_everything_is_told_again(how, forgetful, topic_root, tmp_path):
     with ControllerProcess(tmp_path, port=forgetful.port, topic_root=topic_root) as lc:
         gm = PlayedGm(lc, with_ids=False)
         lc.write("/data/ds.txt", "a\nb\nc\nd\ne\n")
@@ -42,13 +43,10 @@ def test_a_broker_that_forgot_everything_is_told_again(forgetful, topic_root, tm
         gm.next_up()
         before = {message.json["id"] for message in gm.up}
         births = len(lc.births())
-        forgetful.kill()
+        forgetful.stop() if how == "stop" else forgetful.kill()
         forgetful.start()
-        eventually(lambda: len(lc.births()) > births)
-        heard = len(lc.tap.messages)
-        eventually(
-            lambda: {m.json["id"] for m in lc.tap.messages if "/up/" in m.topic and m.order > heard - 9} >= before
-        )
+        again = eventually(lambda: lc.births()[births:])[0].order
+        eventually(lambda: {m.json["id"] for m in lc.tap.messages[again:] if "/up/" in m.topic} >= before, 20)
         assert {message.json["id"] for message in gm.all_up()} == before
         with Tap(forgetful.port, f"{topic_root}/state/#") as late:
             topics = {"status", "jobs/default/job1", "datasets/default/ds", "heads/default/job1"}
