@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, groupby
+from itertools import chain
 from typing import NamedTuple
 
 __all__ = ["Backlog", "Unconfirmed"]
@@ -32,8 +32,8 @@ class Backlog:
     __slots__ = ("_chunks",)
 
     def __init__(self, reports: Iterable[Unconfirmed] = ()) -> None:
-        of_chunk = groupby(enumerate(reports), key=lambda numbered: numbered[0] // _CHUNK)
-        self._chunks = tuple(tuple(report for _, report in numbered) for _, numbered in of_chunk)
+        reports = tuple(reports)
+        self._chunks = tuple(reports[at : at + _CHUNK] for at in range(0, len(reports), _CHUNK))
 
     def __iter__(self) -> Iterator[Unconfirmed]:
         return chain.from_iterable(self._chunks)
