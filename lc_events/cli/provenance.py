@@ -49,12 +49,12 @@ def provenance(
     output: Output = Format.TABLE,
 ) -> None:
     """Say which records, files and model a round consists of, with their hashes."""
-    from lc_events.application.audit.archive import deciding
+    from lc_events.application.audit.controller import require_job_of_controller
     from lc_events.application.audit.provenance import provenance as looked_up
 
     with open_archive(store, config) as archive:
         stream = archive.find(job)
-        deciding(archive.kind.fresh(stream), "provenance")
+        require_job_of_controller(archive.kind, stream, "provenance")
         found = looked_up(list(archive.journal.stream(stream)), round_, generation)
         storage = _storage(archive, stream, root, store, config) if check else None
     checked = None if storage is None else _check(found, storage)
@@ -102,11 +102,9 @@ def _files(found: Provenance) -> list[tuple[str, str, JsonObject]]:
 def _storage(
     archive: Archive[Any], stream: str, root: Path | None, store: str | None, config: Path | None
 ) -> JobStorage:
-    from lc_events.application.audit.archive import deciding
     from lc_events.cli.job_storage import JobStorage
 
-    job = deciding(archive.state(stream), "provenance")
-    return JobStorage.of(archive, job, root=root, store=store, config=config)
+    return JobStorage.of(archive, archive.state(stream), root=root, store=store, config=config)
 
 
 def _check(found: Provenance, storages: JobStorage) -> list[CheckedFile]:

@@ -51,19 +51,19 @@ def report(
 
 
 def _of_store(job: str, store: str | None, config: Path | None) -> tuple[Story, Checked, str]:
-    from lc_events.application.audit.archive import deciding
+    from lc_events.application.audit.controller import require_job_of_controller
     from lc_events.application.audit.verify import check_in
     from lc_events.report.story import read_story
 
     with open_archive(store, config) as archive:
         stream = archive.find(job)
-        deciding(archive.kind.fresh(stream), "report")
+        require_job_of_controller(archive.kind, stream, "report")
         story = read_story(stream, archive.walk(stream), archive.journal.decode)
         return story, check_in(archive, stream, ()), archive.node
 
 
 def _of_export(job: str, file: Path) -> tuple[Story, Checked, str]:
-    from lc_events.application.audit.archive import deciding
+    from lc_events.application.audit.controller import require_job_of_controller
     from lc_events.application.audit.names import job_stream
     from lc_events.application.audit.verify import check_export
     from lc_events.application.mapper import EventMapper
@@ -75,7 +75,7 @@ def _of_export(job: str, file: Path) -> tuple[Story, Checked, str]:
     if not wanted:
         raise NotFoundError(f"there is no {stream} in {file}")
     kind = store_kind(wanted)
-    deciding(kind.fresh(stream), "report")
+    require_job_of_controller(kind, stream, "report")
     mapper = EventMapper(kind.registry)
     rows = [each.row for each in wanted]
     story = read_story(stream, rows, lambda row: mapper.decode(row.stream, row.version, row.name, row.state))

@@ -67,7 +67,7 @@ def what_if(
     output: Output = Format.TABLE,
 ) -> None:
     """Say which rounds there would have been under another rule; nothing is written."""
-    from lc_events.application.audit.archive import deciding
+    from lc_events.application.audit.controller import require_job_of_controller
     from lc_events.application.audit.other_rule import OtherRule
     from lc_events.application.audit.what_if import what_if as decided
 
@@ -77,7 +77,7 @@ def what_if(
     told = dict(map(_stage_time, stage or ()))
     with open_archive(store, config) as archive:
         stream = archive.find(job)
-        deciding(archive.kind.fresh(stream), "what-if")
+        require_job_of_controller(archive.kind, stream, "what-if")
         outcome = decided(stream, list(archive.journal.stream(stream)), rule, told=told)
     if output is Format.TABLE:
         print_lines(_side_by_side(outcome))

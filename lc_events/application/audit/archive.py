@@ -12,12 +12,11 @@ from lc_events.application.journal import Journal
 from lc_events.application.recorder import StoredRow
 from lc_events.application.snapshots import newest_state
 from lc_events.domain.events import Event, Registry
-from lc_events.domain.job import JobState
-from lc_events.errors import NotFoundError, UsageError
+from lc_events.errors import NotFoundError
 from lc_events.messages.json import JsonObject
 from lc_events.messages.names import JOB_KIND
 
-__all__ = ["Archive", "Folded", "Follow", "StoreKind", "deciding", "go_on"]
+__all__ = ["Archive", "Folded", "Follow", "StoreKind", "go_on"]
 
 
 class Folded(Protocol):
@@ -65,16 +64,6 @@ class StoreKind(Generic[S]):
     follow: Follow
     read_snapshot: Callable[[str, bytes], S] | None = None
     """Stream and stored snapshot → its state; None where none are taken."""
-
-
-def deciding(state: Folded, command: str) -> JobState:
-    """The state of a job in a local controller's store: of no other stream has `command` anything to say.
-
-    Raises UsageError for any other.
-    """
-    if not isinstance(state, JobState):
-        raise UsageError(f"{state.stream} decides nothing here: {command} is of a job in a local controller's store")
-    return state
 
 
 def go_on() -> None:

@@ -1,8 +1,9 @@
-"""What the streams of a local controller's store fold to: jobs and datasets."""
+"""A local controller's store: its streams fold to jobs and datasets, and its jobs decide."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from lc_events.application.audit.archive import StoreKind
 from lc_events.application.snapshot_json import State, read_state
@@ -11,10 +12,11 @@ from lc_events.domain.events import LC_EVENTS, Event, Registry
 from lc_events.domain.job import JobState
 from lc_events.domain.job_fold import evolve, fold
 from lc_events.domain.views import dataset_view, job_view
+from lc_events.errors import UsageError
 from lc_events.messages.json import JsonObject
 from lc_events.messages.names import JOB_KIND
 
-__all__ = ["CONTROLLER"]
+__all__ = ["CONTROLLER", "require_job_of_controller"]
 
 
 def _fresh(stream: str) -> State:
@@ -45,3 +47,12 @@ def _follow(stream: str, events: Iterable[Event], notes: list[str]) -> Iterator[
 
 
 CONTROLLER: StoreKind[State] = StoreKind(Registry(LC_EVENTS), _fold, _evolve, _fresh, _view, _follow, read_state)
+
+
+def require_job_of_controller(kind: StoreKind[Any], stream: str, command: str) -> None:
+    """Raise UsageError unless a stream is a job in a local controller's store: only such a job decides anything.
+
+    `kind` is that of the store which holds the stream, `command` what was asked of it.
+    """
+    if kind is not CONTROLLER or stream.split("/")[1] != JOB_KIND:
+        raise UsageError(f"{stream} decides nothing here: {command} is of a job in a local controller's store")

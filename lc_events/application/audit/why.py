@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from lc_events.application.audit.archive import Archive, deciding
+from lc_events.application.audit.archive import Archive
+from lc_events.application.audit.controller import require_job_of_controller
 from lc_events.application.audit.recall import Recall, Standing
 from lc_events.application.audit.travel import version_at
 from lc_events.application.audit.why_failed import failed
@@ -47,8 +48,9 @@ def why(archive: Archive[State], stream: str, *, now: str, time: str | None = No
     Both are RFC 3339 in UTC with microseconds, as events carry times. Raises NotFoundError if there was no event yet,
     UsageError for a stream that decides nothing.
     """
+    require_job_of_controller(archive.kind, stream, "why")
     version = archive.journal.head(stream).version if time is None else version_at(archive, stream, time).version
-    recall = Recall(archive, deciding(archive.state(stream, version), "why"), time or now)
+    recall = Recall(archive, cast("JobState", archive.state(stream, version)), time or now)
     standing = _standing(recall)
     failures = failed(recall)
     sentence = "; ".join([standing.sentence, *(failure.words for failure in failures if failure.words)])
