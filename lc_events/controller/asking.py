@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from lc_events.application.audit.answers import MAX_BYTES, answer
 from lc_events.application.audit.archive import Archive, go_on
@@ -35,8 +36,16 @@ _LONG = ("verify",)
 """Verbs that read a whole history."""
 
 
+class _Asker(NamedTuple):
+    """Where an answer goes, and what tells its receiver which request it is of."""
+
+    topic: str
+    request_id: str | None
+    correlation: bytes | None
+
+
 class Asking:
-    """Every request gets an answer with a code and a hint; one that says nobody to answer to is refused aloud.
+    """Every request gets an answer with a code and a hint; one without a reply address goes to `sedna/errors/NODE`.
 
     Requests are acknowledged as they come: an asker that gets no answer asks again. How much work they are is bounded,
     too: other requests do not wait for one that reads a whole history, and nothing else here waits for any of them.
@@ -82,14 +91,13 @@ class Asking:
 
     def offer(self, received: Received, verb: str) -> None:
         """Take a request; beyond the rate it is answered at once with the code `rate`. Any thread; does not wait."""
-        if self._rate.allows():
-            try:
-                self._queue.put_nowait((received, verb))
-            except queue.Full:
-                self._reject(received, RefusedError(f"{_WAITING} requests wait already: ask again later", code="rate"))
-        else:
-            much = f"more than {_PER_SECOND} requests a second: ask again later"
-            self._reject(received, RefusedError(much, code="rate"))
+        if not self._rate.allows():
+            self._turn_away(received, f"more than {_PER_SECOND} requests a second")
+            return
+        try:
+            self._queue.put_nowait((received, verb))
+        except queue.Full:
+            self._turn_away(received, f"{_WAITING} requests wait already")
 
     def _run(self) -> None:
         while not self._stopped.is_set() and (asked := self._queue.get()) is not None:
@@ -102,15 +110,19 @@ class Asking:
 
     def _take(self, received: Received, verb: str) -> None:
         try:
-            self._addressee(received)
+            asker = self._asker(received)
+        except RefusedError as nobody:
+            self._refuse(received, nobody)
+            return
+        try:
             ask = read_ask(received.payload)
             if verb in _LONG:
                 key = (verb, ask.namespace, ask.name)
-                self._proofs.ask(key, partial(self._outcome, verb, ask), partial(self._reply, received))
+                self._proofs.ask(key, partial(self._outcome, verb, ask), partial(self._reply, asker))
             else:
-                self._reply(received, self._outcome(verb, ask, go_on))
+                self._reply(asker, self._outcome(verb, ask, go_on))
         except LcError as error:
-            self._reject(received, error)
+            self._reply(asker, error)
 
     def _outcome(self, verb: str, ask: Ask, rest: Rest) -> Outcome:
         """The data of an answer, or why there is none."""
@@ -124,30 +136,20 @@ class Asking:
             _log.exception("%s of %s/%s", verb, ask.namespace, ask.name)
             return RefusedError(f"a defect: {error!r:.200}", code="internal")
 
-    def _reply(self, received: Received, outcome: Outcome) -> None:
-        if isinstance(outcome, LcError):
-            self._reject(received, outcome)
-            return
-        target, request_id = self._addressee(received)
-        payload = write_answer(request_id, data=outcome)
-        if len(payload) > MAX_BYTES:
-            much = f"the answer would be {len(payload)} bytes, more than {MAX_BYTES}"
-            self._reject(received, RefusedError(much, code="too_large"))
-            return
-        self._publish(Publication(target, payload, correlation=received.correlation))
+    def _reply(self, asker: _Asker, outcome: Outcome) -> None:
+        self._publish(Publication(asker.topic, _payload(asker.request_id, outcome), correlation=asker.correlation))
 
-    def _reject(self, received: Received, error: LcError) -> None:
-        """Answer with an error; where there is nobody to answer to, refuse."""
+    def _turn_away(self, received: Received, why: str) -> None:
+        """Answer a request that was not taken in; refuse it where there is nobody to answer to."""
         try:
-            target, request_id = self._addressee(received)
+            asker = self._asker(received)
         except RefusedError as nobody:
             self._refuse(received, nobody)
-            return
-        payload = write_answer(request_id, error=(error.code, str(error)))
-        self._publish(Publication(target, payload, correlation=received.correlation))
+        else:
+            self._reply(asker, RefusedError(f"{why}: ask again later", code="rate"))
 
-    def _addressee(self, received: Received) -> tuple[str, str | None]:
-        """Where the answer goes, and the request's id; RefusedError if neither MQTT 5 nor the payload says."""
+    def _asker(self, received: Received) -> _Asker:
+        """Who is answered; RefusedError if neither MQTT 5 nor the payload says."""
         request_id, reply_to = None, None
         try:
             request_id, reply_to = read_addressee(received.payload)
@@ -155,13 +157,13 @@ class Asking:
             if not self._is_answer_topic(received.response_topic):
                 raise
         if received.response_topic is not None and self._is_answer_topic(received.response_topic):
-            return received.response_topic, request_id
+            return _Asker(received.response_topic, request_id, received.correlation)
         if reply_to is None:
             raise RefusedError(
                 f"nobody to answer to: reply_to, or a response topic below {self._topics.root}/answer/{self._node}/",
                 code="reply_to",
             )
-        return self._topics.answer(self._node, reply_to), request_id
+        return _Asker(self._topics.answer(self._node, reply_to), request_id, received.correlation)
 
     def _is_answer_topic(self, topic: str | None) -> bool:
         try:
@@ -169,3 +171,14 @@ class Asking:
         except RefusedError:
             return False
         return parsed.kind is TopicKind.ANSWER and parsed.node == self._node
+
+
+def _payload(request_id: str | None, outcome: Outcome) -> bytes:
+    """An answer; in place of data that are too much for one, an error that says so."""
+    if isinstance(outcome, LcError):
+        return write_answer(request_id, error=(outcome.code, str(outcome)))
+    payload = write_answer(request_id, data=outcome)
+    if len(payload) <= MAX_BYTES:
+        return payload
+    much = f"the answer would be {len(payload)} bytes, more than {MAX_BYTES}"
+    return write_answer(request_id, error=("too_large", much))
