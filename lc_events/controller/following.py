@@ -249,7 +249,9 @@ class Following:
         try:
             self._tend(followed)
             job = self._laggard(followed.stream)
-            work = (job and self._reread(followed, job)) or self._looked(followed)
+            work = None if job is None else self._reread(followed, job)
+            if work is None:
+                work = self._looked(followed)
         except StorageError as error:
             if str(error) != followed.trouble:
                 _log.warning("%s: %s", followed.stream, error)

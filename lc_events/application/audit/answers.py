@@ -82,7 +82,7 @@ def _time(text: str) -> str:
 
 def _history(question: _Question) -> JsonObject:
     """As many events as fit, in version order; `next_version` is where the next page begins."""
-    archive, stream, ask = question[:3]
+    archive, stream, ask = question.archive, question.stream, question.ask
     first = ask.from_version or 1
     newest = archive.journal.head(stream).version
     last = min(ask.to_version or newest, newest)
