@@ -196,8 +196,8 @@ class Outbox:
     def _begin(self) -> int:
         """Look, on a new connection, how far the broker has the log; the connection's number.
 
-        Only events are told again that a killed broker lost: reports and `done` are repeated end to end. One that is
-        killed later than that ends the connection.
+        Of what a killed broker lost only events are sent again: reports and `done` are repeated end to end. A broker
+        that is killed after the look ends the connection.
         """
         while True:
             with self._changed:
@@ -210,7 +210,7 @@ class Outbox:
                 self._pause()
                 raise
             with self._changed:
-                self._log.begin(position, urged=self._progress.newest)
+                self._log.begin(position, urgent_sent_to=self._progress.newest)
                 self._progress.begin(position)
                 self._begun = connection
 
@@ -224,7 +224,7 @@ class Outbox:
         with self._changed:
             while True:
                 due = self._due_in()
-                has_work = self._has_news or self._log.has_untold() or self._direct or self._repeats or due == 0
+                has_work = self._has_news or self._log.has_pending_events() or self._direct or self._repeats or due == 0
                 if self._connected and has_work:
                     return True
                 if self._stopping and not (self._connected and self._in_flight):
@@ -290,14 +290,14 @@ class Outbox:
     def _send_log(self, connection: int) -> bool:
         """Send what is urgent in the next part of the log, then some events; whether there is more to send.
 
-        However many events are to be told, the reports that come after them are sent as soon as they are there.
+        However many events are pending, the reports that come after them are sent as soon as they are there.
         """
         self._send_urgent(connection)
         for _ in range(_EVENTS_AT_ONCE):
-            if not self._tell_next(connection):
+            if not self._send_next_event(connection):
                 break
         with self._changed:
-            return self._has_news or self._log.has_untold()
+            return self._has_news or self._log.has_pending_events()
 
     def _send_urgent(self, connection: int) -> None:
         with self._changed:
@@ -310,22 +310,22 @@ class Outbox:
         urgent = list(self._log.urgent(rows))
         with self._changed:
             self._has_news = self._has_news or has_more
-            self._progress.sends(row.notification_id for row, _ in urgent)
-        self._log.went_ahead(rows)
+            self._progress.sends_urgent(row.notification_id for row, _ in urgent)
+        self._log.urgent_sent(rows)
         for row, publication in urgent:
             self._note_sent(row)
             self._send(publication, row.notification_id, connection)
             reach("report-sent" if "/up/" in publication.topic else "done-sent")
 
-    def _tell_next(self, connection: int) -> bool:
+    def _send_next_event(self, connection: int) -> bool:
         """Send the next event; False if there is none."""
-        row = self._log.next_untold()
+        row = self._log.next_event()
         if row is None:
             return False
         event = self._log.cloud_event(row)
         with self._changed:
-            self._log.told()
-            if self._progress.tells(row.notification_id, is_sent=event is not None):
+            self._log.event_sent()
+            if self._progress.sends_event(row.notification_id, is_left_out=event is None):
                 self._note_newest()
         if event is not None:
             self._send(event, row.notification_id, connection)

@@ -44,21 +44,21 @@ class OutboxLog:
         self._journal = journal
         self._publications = publications
         self._hashes: dict[str, tuple[int, str]] = {}
-        self.begin(position, urged=position)
+        self.begin(position, urgent_sent_to=position)
 
-    def begin(self, position: int, *, urged: int) -> None:
-        """Begin anew: events behind `position` are to be told, what is urgent was sent up to `urged`."""
-        self._read, self._urged = position, urged
-        self._untold: deque[StoredRow] = deque()
-        """Rows that were read and not yet told, up to `_read`."""
+    def begin(self, position: int, *, urgent_sent_to: int) -> None:
+        """Begin anew: the events behind `position` are to be sent, of what is urgent only that behind the other."""
+        self._loaded_to, self._urgent_sent_to = position, urgent_sent_to
+        self._pending: deque[StoredRow] = deque()
+        """Rows up to `_loaded_to` whose events are still to be sent."""
 
-    def has_untold(self) -> bool:
-        """Whether events are left to be told of what was looked at for urgent publications."""
-        return bool(self._untold) or self._read < self._urged
+    def has_pending_events(self) -> bool:
+        """Whether events are still to be sent of what was looked at for urgent publications."""
+        return bool(self._pending) or self._loaded_to < self._urgent_sent_to
 
     def next_rows(self) -> tuple[Sequence[StoredRow], bool]:
         """The rows that come next for what is urgent of them, at most 200, and whether there may be more."""
-        rows = self._journal.rows.rows(gt=self._urged, limit=_CHUNK)
+        rows = self._journal.rows.rows(gt=self._urgent_sent_to, limit=_CHUNK)
         return rows, len(rows) == _CHUNK
 
     def urgent(self, rows: Sequence[StoredRow]) -> Iterator[Urgent]:
@@ -76,30 +76,31 @@ class OutboxLog:
                 if publication is not None:
                     yield Urgent(row, publication)
 
-    def went_ahead(self, rows: Sequence[StoredRow]) -> None:
-        """What is urgent of the `next_rows` is on its way; their events are to be told."""
-        urged, self._urged = self._urged, rows[-1].notification_id
-        if self._read == urged and len(self._untold) < _AHEAD:
-            self._untold.extend(rows)
-            self._read = self._urged
+    def urgent_sent(self, rows: Sequence[StoredRow]) -> None:
+        """What is urgent of the `next_rows` is on its way; their events are pending."""
+        is_loaded = self._loaded_to == self._urgent_sent_to
+        self._urgent_sent_to = rows[-1].notification_id
+        if is_loaded and len(self._pending) < _AHEAD:
+            self._pending.extend(rows)
+            self._loaded_to = self._urgent_sent_to
 
-    def next_untold(self) -> StoredRow | None:
-        """The first event that is to be told, read anew where reports have gone far ahead of it; None without one."""
-        if not self._untold and self._read < self._urged:
-            self._untold.extend(self._journal.rows.rows(gt=self._read, lte=self._urged, limit=_CHUNK))
-            self._read = self._untold[-1].notification_id if self._untold else self._urged
-        return self._untold[0] if self._untold else None
+    def next_event(self) -> StoredRow | None:
+        """The row of the first pending event, read anew where reports have gone far ahead of it; None without one."""
+        if not self._pending and self._loaded_to < self._urgent_sent_to:
+            self._pending.extend(self._journal.rows.rows(gt=self._loaded_to, lte=self._urgent_sent_to, limit=_CHUNK))
+            self._loaded_to = self._pending[-1].notification_id if self._pending else self._urgent_sent_to
+        return self._pending[0] if self._pending else None
 
-    def told(self) -> None:
-        """The `next_untold` is on its way."""
-        self._untold.popleft()
+    def event_sent(self) -> None:
+        """The `next_event` is on its way, or left out."""
+        self._pending.popleft()
 
     def cloud_event(self, row: StoredRow) -> Publication | None:
         """The event itself; one that cannot be read is left out."""
         try:
             return self._publications.cloud_event(row, self._previous_hash(row))
         except _UNREADABLE as error:
-            _log.error("%s version %d cannot be told: %r", row.stream, row.version, error)
+            _log.error("%s version %d cannot be published: %r", row.stream, row.version, error)
             return None
 
     def report(self, stream: str, version: int) -> Urgent | None:

@@ -34,7 +34,7 @@ class OutboxMark:
         self._is_refused = False
 
     def begin(self, position: int, *, end: int) -> int:
-        """From which position to tell events on a new connection, where `end` is the last of the log; waits for a look.
+        """From which position to send events on a new connection, where `end` is the last of the log; waits for a look.
 
         BrokerError if the broker did not answer. One that does not let us look or leave a mark has what it confirmed.
         """

@@ -1,4 +1,4 @@
-"""How far the outbox has come: what was told of the log, and what of that the broker has confirmed."""
+"""How far the outbox has come: what was sent of the log, and what of that the broker has confirmed."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ __all__ = ["Progress"]
 
 
 class Progress:
-    """The position stands behind the last notification that was told and confirmed with all before it.
+    """The position stands behind the last notification that was sent and confirmed with all before it.
 
-    Reports may be sent, and confirmed, long before the event that they belong to is told.
+    Reports may be sent, and confirmed, long before the event that they belong to.
     """
 
     def __init__(self, position: int) -> None:
         self.position = self.newest = position
         """`newest` is the highest position that there was: it does not go back with a broker that lost something."""
         self._unconfirmed: Counter[int] = Counter()
-        self._told: deque[int] = deque()
+        self._events: deque[int] = deque()
+        """Events that were sent or left out, and are ahead of the position."""
 
     def begin(self, position: int) -> None:
         """Begin at a position, with nothing on its way."""
         self.position = position
         self._unconfirmed.clear()
-        self._told.clear()
+        self._events.clear()
 
-    def sends(self, notification_ids: Iterable[int]) -> None:
-        """A publication is on its way for each of these."""
+    def sends_urgent(self, notification_ids: Iterable[int]) -> None:
+        """A report or `done` is on its way for each of these."""
         self._unconfirmed.update(notification_ids)
 
-    def tells(self, notification_id: int, *, is_sent: bool) -> bool:
-        """An event is told, by a publication or by leaving it out; whether there is a newest position."""
-        if is_sent:
+    def sends_event(self, notification_id: int, *, is_left_out: bool) -> bool:
+        """An event is on its way, or left out; whether there is a newest position."""
+        if not is_left_out:
             self._unconfirmed[notification_id] += 1
-        self._told.append(notification_id)
+        self._events.append(notification_id)
         return self._advance()
 
     def confirms(self, notification_id: int) -> bool:
@@ -45,8 +46,8 @@ class Progress:
         return self._advance()
 
     def _advance(self) -> bool:
-        while self._told and self._told[0] not in self._unconfirmed:
-            self.position = self._told.popleft()
+        while self._events and self._events[0] not in self._unconfirmed:
+            self.position = self._events.popleft()
         is_newest = self.position > self.newest
         self.newest = max(self.newest, self.position)
         return is_newest
