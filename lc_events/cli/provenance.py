@@ -107,21 +107,21 @@ def _storage(
     return JobStorage.of(archive, archive.state(stream), root=root, store=store, config=config)
 
 
-def _check(found: Provenance, storages: JobStorage) -> list[CheckedFile]:
+def _check(found: Provenance, storage: JobStorage) -> list[CheckedFile]:
     return [
         CheckedFile(what, url, "replaced", f"by version {found.replaced[url]}")
         if url in found.replaced
-        else _checked(what, url, recorded, storages)
+        else _checked(what, url, recorded, storage)
         for what, url, recorded in _files(found)
     ]
 
 
-def _checked(what: str, url: str, recorded: JsonObject, storages: JobStorage) -> CheckedFile:
+def _checked(what: str, url: str, recorded: JsonObject, storage: JobStorage) -> CheckedFile:
     try:
-        storage = storages.storage(url)
-        size, sha256 = storage.stat(url).size, storage.sha256(url)
+        place = storage.storage(url)
+        size, sha256 = place.stat(url).size, place.sha256(url)
     except StorageError as error:
-        return CheckedFile(what, url, "missing" if error.missing else "unreadable", storages.explain(url, error))
+        return CheckedFile(what, url, "missing" if error.missing else "unreadable", storage.explain(url, error))
     if (size, sha256) == (recorded["size"], recorded["sha256"]):
         return CheckedFile(what, url, "ok")
     return CheckedFile(

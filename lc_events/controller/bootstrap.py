@@ -49,9 +49,8 @@ from lc_events.mqtt.topics import Topics
 from lc_events.runtime.clock import Clock, clock_of_environment
 from lc_events.runtime.lock import FolderLock
 from lc_events.runtime.rate import Rate
-from lc_events.runtime.vault import Vault
+from lc_events.runtime.vault import SECRETS_FILE, Vault
 from lc_events.settings.programs import LcSettings
-from lc_events.storage import LocalStorage, S3Clients, Storages
 
 __all__ = ["LocalController"]
 
@@ -86,7 +85,7 @@ class LocalController:
         self._journal = open_journal(settings.store, Registry(LC_EVENTS), write=True)
         _claim(self._journal, settings.node)
         self._world = _loaded(self._journal)
-        vault = Vault(settings.state_dir / "secrets.json")
+        vault = Vault(settings.state_dir / SECRETS_FILE)
         vault.keep_only([state.stream for state in self._all_states() if state.is_live] + list(self._world.broken))
         set_mask(vault.masked)
         self._broker = InternalBroker(settings.state_dir) if settings.mqtt_mode == "internal" else None
@@ -101,11 +100,9 @@ class LocalController:
             decisive_only=settings.ticks == "decisive",
             model_places=settings.model_places,
         )
-        storages = Storages(
-            LocalStorage(settings.root, closed=settings.closed),
-            S3Clients(ca_file=settings.s3_ca_file, timeout=settings.s3_timeout_seconds),
+        locations = Locations.of_settings(
+            settings, self._world, vault.get, closed=settings.closed, model_places=settings.model_places
         )
-        locations = Locations(self._world, vault.get, storages, settings.root, settings.model_places)
         self._watcher = FolderWatcher(self._noticed)
         self._following = Following(
             self._committer,

@@ -30,9 +30,8 @@ from lc_events.doctor.subject import Subject, check_settings
 from lc_events.errors import LcError
 from lc_events.messages.resources import is_s3
 from lc_events.mqtt.settings import MqttSettings
-from lc_events.runtime.vault import Vault
+from lc_events.runtime.vault import SECRETS_FILE, Vault
 from lc_events.settings.programs import LcSettings
-from lc_events.storage import LocalStorage, S3Clients, Storages
 
 __all__ = ["examine"]
 
@@ -193,6 +192,7 @@ class _Examination:
 
     @staticmethod
     def _locations(world: World, settings: LcSettings) -> Locations:
-        vault = Vault(settings.state_dir / "secrets.json")
-        clients = S3Clients(ca_file=settings.s3_ca_file, timeout=min(_S3_SECONDS, settings.s3_timeout_seconds))
-        return Locations(world, vault.get, Storages(LocalStorage(settings.root), clients), settings.root)
+        """As the controller sees them, but a silent S3 server is not waited for as long."""
+        seconds = min(_S3_SECONDS, settings.s3_timeout_seconds)
+        vault = Vault(settings.state_dir / SECRETS_FILE)
+        return Locations.of_settings(settings.model_copy(update={"s3_timeout_seconds": seconds}), world, vault.get)

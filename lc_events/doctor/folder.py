@@ -11,10 +11,11 @@ from pathlib import Path
 from lc_events.application.filesystem import network_file_system
 from lc_events.controller.quarantine import Quarantine
 from lc_events.doctor.finding import Finding, note, ok, skipped, wrong
+from lc_events.runtime.vault import SECRETS_FILE
 
 __all__ = ["check_disks", "check_file_system", "check_folder", "check_quarantine", "holder"]
 
-_SECRET = ("secrets.json", "broker.env", "broker.toml")
+_SECRET = (SECRETS_FILE, "broker.env", "broker.toml")
 _LITTLE, _VERY_LITTLE = 1 << 30, 100 << 20
 
 

@@ -26,12 +26,11 @@ from lc_events.mqtt.settings import MqttSettings
 from lc_events.mqtt.topics import ParsedTopic, TopicKind, Topics
 from lc_events.runtime.clock import Clock, SystemClock
 from lc_events.runtime.lock import FolderLock
-from lc_events.runtime.vault import Vault
+from lc_events.runtime.vault import SECRETS_FILE, Vault
 
 __all__ = ["GlobalManager"]
 
 STORE = "events.db"
-SECRETS = "secrets.json"
 
 _STORE_PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _AT_ONCE = 50
@@ -99,7 +98,7 @@ class GlobalManager:
         self._inbox.put(lambda: None)
 
     def _manage(self, ledger: Ledger) -> None:
-        vault = Vault(self._state_dir / SECRETS)
+        vault = Vault(self._state_dir / SECRETS_FILE)
         vault.keep_only([*(state.stream for state in ledger.states() if state.is_live), *ledger.broken])
         set_mask(vault.masked)
         self._ledger = ledger

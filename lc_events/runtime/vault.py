@@ -14,7 +14,10 @@ from lc_events.errors import StoreError
 from lc_events.faults import reach
 from lc_events.messages.secrets import MASK, Secrets
 
-__all__ = ["Vault"]
+__all__ = ["SECRETS_FILE", "Vault"]
+
+SECRETS_FILE = "secrets.json"
+"""Its name in a state folder."""
 
 _SHORTEST = 6
 

@@ -41,7 +41,7 @@ from lc_events.settings.timezone import system_zone
 from lc_events.storage.s3_clients import READ_SECONDS
 from lc_events.workers.settings import AgentSettings
 
-__all__ = ["BrokerSettings", "GmSettings", "LcSettings", "WorkerSettings", "broker_settings"]
+__all__ = ["BrokerSettings", "GmSettings", "LcSettings", "StorageSettings", "WorkerSettings", "broker_settings"]
 
 
 class _BrokerFields(ProgramSettings):
@@ -217,6 +217,18 @@ class BrokerSettings(_BrokerFields):
         if self.mqtt_mode == "internal":
             return MqttSettings.from_url(internal_broker_url(self.state_dir))
         return super().mqtt
+
+
+class StorageSettings(ProgramSettings):
+    """Settings of a command that reads the files of jobs; what else is set for `run` does not concern it."""
+
+    model_config = SettingsConfigDict(env_prefix="LC_")
+    sedna_names: ClassVar[Mapping[str, str]] = {"root": "ROOTFS_MOUNT_DIR"}
+    foreign_names: ClassVar[Collection[str]] = LcSettings.model_fields.keys()
+
+    root: Folder = Path("/")
+    s3_ca_file: FilePath | None = None
+    s3_timeout_seconds: Seconds = READ_SECONDS
 
 
 class _GmBrokerSettings(BrokerSettings):

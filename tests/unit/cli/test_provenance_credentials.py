@@ -71,3 +71,17 @@ def test_without_it_the_words_say_whose_credentials_are_used(check, tmp_path):
     assert check("--store", tmp_path)[0].endswith(f"{alone} {tmp_path}/secrets.json holds none of this job")
     (tmp_path / "secrets.json").write_text("{")
     assert f"{alone} {tmp_path}/secrets.json cannot be read" in check("--store", tmp_path)[0]
+
+
+@pytest.mark.usefixtures("check")
+def test_settings_of_files_and_s3_are_read_as_the_controller_reads_them(tmp_path, monkeypatch, lc_events):
+    monkeypatch.setenv("LC_S3_TIMEOUT_SECONDS", "soon")
+    result = lc_events("provenance", "job1", "--round", 1, "--check", "--store", tmp_path)
+    assert result.code == 2
+    assert "LC_S3_TIMEOUT_SECONDS is 'soon', but must be" in result.err
+
+
+@pytest.mark.usefixtures("check")
+def test_what_else_is_set_wrong_keeps_nobody_from_comparing(tmp_path, monkeypatch, lc_events):
+    monkeypatch.setenv("LC_TICK_SECONDS", "soon")
+    assert lc_events("provenance", "job1", "--round", 1, "--check", "--store", tmp_path).code == 3
