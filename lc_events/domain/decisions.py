@@ -25,7 +25,7 @@ __all__ = [
     "Samples",
     "add_samples",
     "confirm_reports",
-    "counts",
+    "is_trusted_model",
     "receive_duplicate",
     "receive_gm_message",
     "receive_worker_result",
@@ -215,7 +215,10 @@ def _push_judged(
 
 
 def _rules(state: JobState, facts: Facts) -> int:
-    """The rules that a verdict names: 2 is about Eval alone, so that ticks at Train stay as short as they are."""
+    """The rules that a verdict names.
+
+    Only verdicts at Eval changed with rules 2; others go on naming rules 1, the default that is not stored.
+    """
     return facts.rules if state.stage == "Eval" else 1
 
 
@@ -259,7 +262,7 @@ def _is_superseded(state: JobState) -> bool:
     return intended.model is not None and intended.model["url"] != state.eval_models[0]["url"]
 
 
-def counts(url: str, output_dir: str, places: Sequence[str], rules: int = e.RULES) -> bool:
+def is_trusted_model(url: str, output_dir: str, places: Sequence[str], rules: int = e.RULES) -> bool:
     """Whether a model may be evaluated and deployed, by its URL: a worker must not make us publish `/etc/shadow`.
 
     A URL of more than 4,096 characters names no file that could be opened, and no object (whose keys end at 1,024
@@ -278,7 +281,8 @@ def _lies_in_any(url: str, folders: tuple[str, ...]) -> bool:
 
 def trusted_models(state: JobState, rules: int = e.RULES) -> list[JsonObject]:
     """The trained models that count: those below the job's outputDir or a place that this node's owner named."""
-    return [m for m in state.train_models or () if counts(str(m["url"]), state.output_dir, state.model_places, rules)]
+    places = state.model_places
+    return [m for m in state.train_models or () if is_trusted_model(str(m["url"]), state.output_dir, places, rules)]
 
 
 def _react(steps: Steps[JobState], facts: Facts) -> None:
