@@ -50,8 +50,8 @@ class _Followed:
     gm_messages: int
     trouble: str | None = None
     failures: int = 0
-    rest: float = 0.0
-    rest_until: float = 0.0
+    pause: float = 0.0
+    paused_until: float = 0.0
     is_busy: bool = False
     again: bool = False
     ended: bool = False
@@ -153,7 +153,7 @@ class Following:
             self._begin(state)
         elif state.is_live and followed is not None and followed.gm_messages != state.gm_messages:
             followed.gm_messages = state.gm_messages
-            followed.rest_until = 0.0
+            followed.paused_until = 0.0
             self._request(followed)
 
     def _begin(self, state: DatasetState, *, trouble: str | None = None, failures: int = 0) -> None:
@@ -216,7 +216,7 @@ class Following:
         """Look now, or once more when the look that is under way was committed."""
         with followed.lock:
             followed.again = followed.is_busy
-            if followed.is_busy or followed.ended or self._clock.monotonic() < followed.rest_until:
+            if followed.is_busy or followed.ended or self._clock.monotonic() < followed.paused_until:
                 return
             followed.is_busy = True
         lane = self._locations.lane_of_dataset(followed.stream, followed.url)
@@ -225,8 +225,8 @@ class Following:
     def _finished(self, followed: _Followed, again_in: float | None) -> None:
         with followed.lock:
             followed.is_busy = False
-            again_in = followed.rest or (0.0 if followed.again else again_in)
-            followed.rest_until = self._clock.monotonic() + followed.rest
+            again_in = followed.pause or (0.0 if followed.again else again_in)
+            followed.paused_until = self._clock.monotonic() + followed.pause
             has_ended = followed.ended
         if has_ended:
             self._committer.later(0.0, lambda: self._ended(followed))
@@ -256,7 +256,7 @@ class Following:
             if str(error) != followed.trouble:
                 _log.warning("%s: %s", followed.stream, error)
             followed.trouble = str(error)
-            _rest(followed)
+            _pause(followed)
             self._finished(followed, None)
         except Exception:  # noqa: BLE001 - a defect must not end the pool's thread unseen
             _log.exception("%s: could not be looked at", followed.stream)
@@ -290,9 +290,9 @@ class Following:
     def _observed(self, followed: _Followed, look: Look) -> Observed:
         """A look as work; one that failed at a server makes the next one wait."""
         if followed.path is None and isinstance(look, Unreadable) and not is_of_data(look.code):
-            _rest(followed)
+            _pause(followed)
         else:
-            followed.failures, followed.rest = 0, 0.0
+            followed.failures, followed.pause = 0, 0.0
         return Observed(self._sighting(followed), look)
 
     def _reread(self, followed: _Followed, job: JobState) -> Reread | Observed | None:
@@ -310,7 +310,7 @@ class Following:
             if not isinstance(error, UnreadableError):
                 raise
             return self._observed(followed, Unreadable(error.code, f"{followed.url}: {error}"))
-        followed.failures, followed.rest = 0, 0.0
+        followed.failures, followed.pause = 0, 0.0
         return Reread(self._sighting(followed), job, dataset.epoch, batch, mark)
 
     def _tend(self, followed: _Followed) -> None:
@@ -341,6 +341,6 @@ class Following:
         )
 
 
-def _rest(followed: _Followed) -> None:
+def _pause(followed: _Followed) -> None:
     followed.failures += 1
-    followed.rest = pause_after(followed.failures)
+    followed.pause = pause_after(followed.failures)
