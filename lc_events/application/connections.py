@@ -26,7 +26,7 @@ class StoreFactory(SQLiteFactory):
 
 
 class _Connections(SQLiteConnectionPool):
-    """To prepare a statement lets go of the interpreter as to run it does, and other threads keep it a while."""
+    """Preparing a statement releases the GIL, as running it does, and taking it back waits for other threads."""
 
     def _create_connection(self) -> SQLiteConnection:
         try:

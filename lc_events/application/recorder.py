@@ -149,7 +149,7 @@ class ChainedRecorder(SQLiteApplicationRecorder):
     def _reading(self) -> Iterator[SQLiteCursor]:
         """For SELECTs that each see one state of the store, though not all the same: no BEGIN and ROLLBACK around them.
 
-        Each statement lets go of the interpreter, and other threads keep it a while.
+        Each statement releases the GIL, and taking it back waits for other threads.
         """
         with self.datastore.get_connection(commit=False) as connection:
             cursor = connection.cursor()
@@ -375,7 +375,7 @@ class ChainedRecorder(SQLiteApplicationRecorder):
 
 
 def _insert(c: SQLiteCursor, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert rows, many with each call: every call lets go of the interpreter, and other threads keep it a while."""
+    """Insert rows, many with each call: a call releases the GIL, and taking it back waits for other threads."""
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         part = rows[start : start + _ROWS_AT_ONCE]
         marks = ",".join([f"({','.join('?' * len(part[0]))})"] * len(part))

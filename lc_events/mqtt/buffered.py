@@ -34,8 +34,8 @@ _CONFIRMED = {
 class BufferedClient(paho.Client):
     """Reads a byte, a length and a rest from memory, where paho asks the socket for each of them.
 
-    Each system call gives other threads the interpreter, and getting it back is what takes long. The methods behind an
-    underscore are paho's own, of 2.1 and 2.2: a later version is to be looked at before it is allowed.
+    Each system call releases the GIL, and taking it back waits for other threads. The methods behind an underscore are
+    paho's own, of 2.1 and 2.2: a later version is to be looked at before it is allowed.
     """
 
     _ahead = b""
