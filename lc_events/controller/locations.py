@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lc_events.controller.lanes import LOCAL
@@ -16,7 +17,10 @@ from lc_events.errors import RefusedError, StorageError
 from lc_events.messages.model_places import NOR_IN_A_PLACE
 from lc_events.messages.resources import is_s3
 from lc_events.messages.secrets import CREDENTIAL_PLACE, Secrets
-from lc_events.storage import Credential, Storage, Storages, WrittenFile
+from lc_events.storage import Credential, LocalStorage, S3Clients, Storage, Storages, WrittenFile
+
+if TYPE_CHECKING:
+    from lc_events.settings.programs import LcSettings, StorageSettings
 
 __all__ = ["Locations"]
 
@@ -44,6 +48,21 @@ class Locations:
         self._model_places = model_places
         for place in model_places:
             storages.remember(place)
+
+    @classmethod
+    def of_settings(
+        cls,
+        settings: LcSettings | StorageSettings,
+        world: World,
+        secrets: Callable[[str], Secrets],
+        *,
+        closed: Collection[Path] = (),
+        model_places: tuple[str, ...] = (),
+    ) -> Locations:
+        """Files and S3 as settings have them; what is `closed` is kept from jobs, for whoever writes for them."""
+        local = LocalStorage(settings.root, closed=closed)
+        clients = S3Clients(ca_file=settings.s3_ca_file, timeout=settings.s3_timeout_seconds)
+        return cls(world, secrets, Storages(local, clients), settings.root, model_places)
 
     def path(self, url: str) -> Path | None:
         """The file of a local URL, None for an object."""
