@@ -21,7 +21,7 @@ from lc_events.domain.job import (
     Verdict,
 )
 from lc_events.domain.trigger import Trigger
-from lc_events.messages.names import JOB_KIND
+from lc_events.messages.names import JOB_KIND, kind_of
 
 __all__ = ["FOLD", "SCHEMA", "State", "read_state", "write_state"]
 
@@ -61,7 +61,7 @@ def write_state(state: State) -> bytes:
 def read_state(stream: str, stored: bytes) -> State:
     """The state that `write_state` wrote; ValueError, TypeError or LookupError if it is none of this schema."""
     fields: dict[str, Any] = orjson.loads(stored)
-    if stream.split("/")[1] == JOB_KIND:
+    if kind_of(stream) == JOB_KIND:
         return JobState(**_job(fields))
     return DatasetState(**{**fields, "problem": _tuple(Problem, fields["problem"])})
 

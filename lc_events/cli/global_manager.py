@@ -13,7 +13,7 @@ from lc_events.gm.events import GM_EVENTS
 from lc_events.gm.job import GmJob, evolve_job
 from lc_events.gm.ledger import SOURCE, State, fold_stream
 from lc_events.gm.views import dataset_view, job_view
-from lc_events.messages.names import JOB_KIND
+from lc_events.messages.names import JOB_KIND, kind_of
 
 if TYPE_CHECKING:
     from lc_events.application.journal import Journal
@@ -29,7 +29,7 @@ def gm_archive(journal: Journal) -> Archive[State]:
 
 
 def _fresh(stream: str) -> State:
-    return GmJob(stream) if stream.split("/")[1] == JOB_KIND else GmDataset(stream)
+    return GmJob(stream) if kind_of(stream) == JOB_KIND else GmDataset(stream)
 
 
 def _fold(stream: str, events: Iterable[Event], _start: State | None) -> State:

@@ -13,7 +13,7 @@ import typer
 from lc_events.cli.output import Format, fold, json_text, print_json, print_lines
 from lc_events.cli.reading import Output, zone
 from lc_events.errors import RefusedError, UsageError
-from lc_events.messages.names import is_word
+from lc_events.messages.names import is_word, parts_of
 from lc_events.printable import printable
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _filter(topics: Topics, node: str | None, stream: str | None) -> str:
         raise UsageError(f"--node {node!r}: a node is 1 to 64 of A-Z a-z 0-9 _ . -")
     if stream is None:
         return topics.events_filter(node)
-    namespace, _, name = stream.split("/")
+    namespace, _, name = parts_of(stream)
     return topics.events_filter(node, namespace, name)
 
 

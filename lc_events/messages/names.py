@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["DATASET_KIND", "JOB_KIND", "OfStream", "Stream", "is_namespace", "is_resource_name", "is_word", "stream_id"]
+__all__ = [
+    "DATASET_KIND",
+    "JOB_KIND",
+    "OfStream",
+    "Stream",
+    "is_namespace",
+    "is_resource_name",
+    "is_word",
+    "kind_of",
+    "parts_of",
+    "stream_id",
+]
 
 JOB_KIND = "lifelonglearningjob"
 DATASET_KIND = "dataset"
@@ -38,8 +49,19 @@ def stream_id(namespace: str, kind: str, name: str) -> Stream:
     return f"{namespace}/{kind}/{name}"
 
 
+def parts_of(stream: Stream) -> tuple[str, str, str]:
+    """Namespace, kind and name of a stream."""
+    namespace, kind, name = stream.split("/")
+    return namespace, kind, name
+
+
+def kind_of(stream: Stream) -> str:
+    """The kind of resource that a stream is of."""
+    return stream.split("/")[1]
+
+
 class OfStream:
-    """What the stream of a resource says of it; for states, which are dataclasses with a `stream`."""
+    """Namespace and name of a state, from its `stream`: for the dataclasses that states are."""
 
     __slots__ = ()
 

@@ -14,7 +14,7 @@ from lc_events.application.snapshots import newest_state
 from lc_events.domain.events import Event, Registry
 from lc_events.errors import NotFoundError
 from lc_events.messages.json import JsonObject
-from lc_events.messages.names import JOB_KIND
+from lc_events.messages.names import JOB_KIND, kind_of
 
 __all__ = ["Archive", "Folded", "Follow", "StoreKind", "go_on"]
 
@@ -87,12 +87,12 @@ class Archive(Generic[S]):
 
     def streams(self, kind: str = JOB_KIND) -> list[str]:
         """All streams of a kind, sorted."""
-        return [stream for stream in self.journal.rows.streams() if stream.split("/")[1] == kind]
+        return [stream for stream in self.journal.rows.streams() if kind_of(stream) == kind]
 
     def states(self, kind: str = JOB_KIND) -> Iterator[S]:
         """The newest states of all streams of a kind, in one ordered scan."""
         for stream, rows in groupby(self.journal.rows.scan(), key=lambda row: row.stream):
-            if stream.split("/")[1] == kind:
+            if kind_of(stream) == kind:
                 yield self.kind.fold(stream, map(self.journal.decode, rows), None)
 
     def rows(self, stream: str, *, first: int = 1, last: int | None = None) -> list[StoredRow]:

@@ -14,13 +14,13 @@ from lc_events.domain.job_fold import evolve, fold
 from lc_events.domain.views import dataset_view, job_view
 from lc_events.errors import UsageError
 from lc_events.messages.json import JsonObject
-from lc_events.messages.names import JOB_KIND
+from lc_events.messages.names import JOB_KIND, kind_of
 
 __all__ = ["CONTROLLER", "require_job_of_controller"]
 
 
 def _fresh(stream: str) -> State:
-    return JobState(stream) if stream.split("/")[1] == JOB_KIND else DatasetState(stream)
+    return JobState(stream) if kind_of(stream) == JOB_KIND else DatasetState(stream)
 
 
 def _fold(stream: str, events: Iterable[Event], start: State | None) -> State:
@@ -54,5 +54,5 @@ def require_job_of_controller(kind: StoreKind[Any], stream: str, command: str) -
 
     `kind` is that of the store which holds the stream, `command` what was asked of it.
     """
-    if kind is not CONTROLLER or stream.split("/")[1] != JOB_KIND:
+    if kind is not CONTROLLER or kind_of(stream) != JOB_KIND:
         raise UsageError(f"{stream} decides nothing here: {command} is of a job in a local controller's store")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lc_events.errors import UsageError
-from lc_events.messages.names import DATASET_KIND, JOB_KIND, is_namespace, is_resource_name, stream_id
+from lc_events.messages.names import DATASET_KIND, JOB_KIND, is_namespace, is_resource_name, parts_of, stream_id
 
 __all__ = ["job_stream", "short_name"]
 
@@ -25,5 +25,5 @@ def job_stream(job: str) -> str:
 
 def short_name(stream: str) -> str:
     """`NAMESPACE/NAME` of a job's stream; others are named in full."""
-    namespace, kind, name = stream.split("/")
+    namespace, kind, name = parts_of(stream)
     return f"{namespace}/{name}" if kind == JOB_KIND else stream
