@@ -78,12 +78,14 @@ class Locations:
     def settle(self, output_dir: str) -> None:
         """From now on a job's output goes where its outputDir leads now, and to no link that takes its place later.
 
-        Raises RefusedError with code `conflict` for one that holds what is ours alone, or lies in it.
+        Raises RefusedError with code `conflict` for one that holds what is ours alone, or lies in it, and `invalid` for
+        one whose links cannot be followed.
         """
         try:
             self._storages.remember(output_dir)
         except StorageError as error:
-            raise RefusedError(f"outputDir {output_dir} cannot be used: {error}", code=error.code) from error
+            words = f"outputDir {output_dir} cannot be used: {error}"
+            raise RefusedError(words, code="conflict" if error.code == "conflict" else "invalid") from error
 
     def source(self, dataset: str, url: str) -> Source:
         """Where a dataset (its stream) is read from."""

@@ -251,3 +251,18 @@ def test_an_output_folder_that_opens_what_is_the_controllers_own_is_a_conflict(t
     with pytest.raises(RefusedError, match=f"^outputDir {output} cannot be used: .* {words} {tmp_path}") as caught:
         scene.locations.settle(output)
     assert caught.value.code == "conflict"
+
+
+class Changing(LocalStorage):
+    """A file system on which a link changes whenever it is followed."""
+
+    def remember(self, url):
+        raise StorageError(f"cannot follow the links of {url}", code="outside")
+
+
+def test_an_output_folder_whose_links_cannot_be_followed_is_invalid(tmp_path):
+    scene = Scene(tmp_path)
+    scene.storages.local = Changing(tmp_path)
+    with pytest.raises(RefusedError, match="outputDir /out cannot be used: cannot follow the links") as caught:
+        scene.locations.settle("/out")
+    assert caught.value.code == "invalid"
