@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lc_events.application.audit.answers import MAX_BYTES, answer
-from lc_events.application.audit.archive import Archive, go_on
+from lc_events.application.audit.archive import Archive, do_not_yield
 from lc_events.application.audit.controller import CONTROLLER
 from lc_events.application.journal import STORE_ERRORS, open_journal
-from lc_events.controller.proofs import Outcome, Proofs, Rest
+from lc_events.controller.proofs import Outcome, Proofs, Yield
 from lc_events.domain.stamp import stamp
 from lc_events.errors import LcError, RefusedError, StoreError
 from lc_events.messages.requests import Ask, read_addressee, read_ask, write_answer
@@ -106,7 +106,7 @@ class Asking:
                 self._take(*asked)
             except Exception:  # noqa: BLE001 - one request must not end the answering
                 _log.exception("%s: no answer", asked[0].topic)
-            self._share.rest()
+            self._share.yield_to_others()
 
     def _take(self, received: Received, verb: str) -> None:
         try:
@@ -120,14 +120,14 @@ class Asking:
                 key = (verb, ask.namespace, ask.name)
                 self._proofs.ask(key, partial(self._outcome, verb, ask), partial(self._reply, asker))
             else:
-                self._reply(asker, self._outcome(verb, ask, go_on))
+                self._reply(asker, self._outcome(verb, ask, do_not_yield))
         except LcError as error:
             self._reply(asker, error)
 
-    def _outcome(self, verb: str, ask: Ask, rest: Rest) -> Outcome:
+    def _outcome(self, verb: str, ask: Ask, yield_to_others: Yield) -> Outcome:
         """The data of an answer, or why there is none."""
         try:
-            return answer(self._archive, verb, ask, now=stamp(self._clock.now()), rest=rest)
+            return answer(self._archive, verb, ask, now=stamp(self._clock.now()), yield_to_others=yield_to_others)
         except LcError as error:
             return error
         except STORE_ERRORS as error:

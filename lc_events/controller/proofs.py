@@ -12,7 +12,7 @@ from lc_events.errors import LcError, RefusedError
 from lc_events.messages.json import JsonObject
 from lc_events.runtime.share import Share
 
-__all__ = ["Outcome", "Proofs", "Reply", "Rest", "Work"]
+__all__ = ["Outcome", "Proofs", "Reply", "Work", "Yield"]
 
 _log = logging.getLogger("lc_events.asking")
 
@@ -20,9 +20,9 @@ _WAITING = 100
 _SHARE = 0.25
 
 Outcome: TypeAlias = "JsonObject | LcError"
-Rest = Callable[[], None]
+Yield = Callable[[], None]
 """To be called between two pieces of work; RefusedError `ending` once the work is to be given up."""
-Work = Callable[[Rest], Outcome]
+Work = Callable[[Yield], Outcome]
 """Must not raise."""
 Reply = Callable[[Outcome], None]
 
@@ -64,20 +64,20 @@ class Proofs:
         while (task := self._next()) is not None:
             work, replies = task
             self._share.begin()
-            outcome = work(self._rest)
+            outcome = work(self._yield_to_others)
             for reply in replies:
                 try:
                     reply(outcome)
                 except Exception:  # noqa: BLE001 - one asker must not end the others' answers
                     _log.exception("an answer could not be given")
-            self._share.rest()
+            self._share.yield_to_others()
 
     def _next(self) -> tuple[Work, list[Reply]] | None:
         with self._changed:
             self._changed.wait_for(lambda: bool(self._waiting) or self._stopped.is_set())
             return None if self._stopped.is_set() else self._waiting.popitem(last=False)[1]
 
-    def _rest(self) -> None:
-        self._share.rest()
+    def _yield_to_others(self) -> None:
+        self._share.yield_to_others()
         if self._stopped.is_set():
             raise RefusedError("the local controller is ending: ask again later", code="ending")

@@ -1,4 +1,4 @@
-"""Long work beside what must stay prompt: a thread that rests in between, so that it has but a share of the time."""
+"""Long work beside what must stay prompt: a thread that pauses in between, so that it has but a share of the time."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ __all__ = ["Share"]
 
 
 class Share:
-    """Work between `begin` and `rest`, or two rests, is followed by a rest that keeps it to its `share`, above 0 to 1.
+    """Each piece of work is followed by a pause that keeps all of them to a `share` of the time, above 0 to 1.
 
-    Time that others took meanwhile counts as work: the busier the machine, the longer the rests.
+    A piece is what lies between `begin` and `yield_to_others`, or between two of these. Time that others took meanwhile
+    counts as work: the busier the machine, the longer the pauses.
     """
 
     def __init__(self, share: float, *, monotonic: Callable[[], float], wait: Callable[[float], object]) -> None:
-        self._rest_of_work = 1 / share - 1
+        self._pause_per_work = 1 / share - 1
         self._monotonic = monotonic
         self._wait = wait
         self._since = monotonic()
@@ -23,7 +24,7 @@ class Share:
         """What follows is work; what was before is not."""
         self._since = self._monotonic()
 
-    def rest(self) -> None:
-        """Wait out of the way of others."""
-        self._wait((self._monotonic() - self._since) * self._rest_of_work)
+    def yield_to_others(self) -> None:
+        """Pause after a piece of work."""
+        self._wait((self._monotonic() - self._since) * self._pause_per_work)
         self.begin()

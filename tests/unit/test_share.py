@@ -28,7 +28,7 @@ def test_work_has_no_more_than_its_share_of_the_time(share):
 
     for seconds in (0.01, 3, 0.2):
         day.work(seconds)
-        thread.rest()
+        thread.yield_to_others()
 
     assert day.worked / day.now == pytest.approx(share)
 
@@ -40,6 +40,6 @@ def test_time_before_the_work_begins_is_no_work():
 
     thread.begin()
     day.work(1)
-    thread.rest()
+    thread.yield_to_others()
 
     assert day.now == 102.0

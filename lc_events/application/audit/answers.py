@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from lc_events.application.audit.archive import Archive, go_on
+from lc_events.application.audit.archive import Archive, do_not_yield
 from lc_events.application.audit.travel import Linked, Span, history, version_at
 from lc_events.application.audit.verify import check_in
 from lc_events.application.audit.why import why
@@ -36,11 +36,13 @@ class _Question(NamedTuple):
     stream: str
     ask: Ask
     now: str
-    rest: Callable[[], None]
+    yield_to_others: Callable[[], None]
 
 
-def answer(archive: Archive[Any], verb: str, ask: Ask, *, now: str, rest: Callable[[], None] = go_on) -> JsonObject:
-    """The data of an answer at `now`, as events carry times; what takes long calls `rest` now and then.
+def answer(
+    archive: Archive[Any], verb: str, ask: Ask, *, now: str, yield_to_others: Callable[[], None] = do_not_yield
+) -> JsonObject:
+    """The data of an answer at `now`, as events carry times; what takes long calls `yield_to_others` now and then.
 
     Raises RefusedError `verb` for another verb, `malformed` for fields that contradict each other, `too_large` if even
     one event does not fit; NotFoundError for a job, version or time that is not there.
@@ -51,7 +53,7 @@ def answer(archive: Archive[Any], verb: str, ask: Ask, *, now: str, rest: Callab
     stream = stream_id(ask.namespace, JOB_KIND, ask.name)
     if archive.journal.head(stream).version == 0:
         raise NotFoundError(f"there is no job {ask.namespace}/{ask.name} on this node")
-    return reading(_Question(archive, stream, ask, now, rest))
+    return reading(_Question(archive, stream, ask, now, yield_to_others))
 
 
 def _state(question: _Question) -> JsonObject:
@@ -109,7 +111,7 @@ def _event(node: str, linked: Linked, *, raw: bool) -> bytes:
 
 
 def _verify(question: _Question) -> JsonObject:
-    return check_in(question.archive, question.stream, rest=question.rest).to_json()
+    return check_in(question.archive, question.stream, yield_to_others=question.yield_to_others).to_json()
 
 
 def _why(question: _Question) -> JsonObject:

@@ -16,7 +16,7 @@ from lc_events.errors import NotFoundError
 from lc_events.messages.json import JsonObject
 from lc_events.messages.names import JOB_KIND, kind_of
 
-__all__ = ["Archive", "Folded", "Follow", "StoreKind", "go_on"]
+__all__ = ["Archive", "Folded", "Follow", "StoreKind", "do_not_yield"]
 
 
 class Folded(Protocol):
@@ -66,8 +66,8 @@ class StoreKind(Generic[S]):
     """Stream and stored snapshot → its state; None where none are taken."""
 
 
-def go_on() -> None:
-    """No rest: for a reader that is alone in its process."""
+def do_not_yield() -> None:
+    """For a reader that is alone in its process, or soon done."""
 
 
 class Archive(Generic[S]):
@@ -100,16 +100,21 @@ class Archive(Generic[S]):
         return self.journal.rows.rows(stream=stream, gt=first - 1, lte=last)
 
     def walk(
-        self, stream: str, *, after: int = 0, last: int | None = None, rest: Callable[[], None] = go_on
+        self,
+        stream: str,
+        *,
+        after: int = 0,
+        last: int | None = None,
+        yield_to_others: Callable[[], None] = do_not_yield,
     ) -> Iterator[StoredRow]:
         """The rows of versions above `after`, up to `last` or to the end, without holding them all.
 
-        `rest` is called after every 100 of them, for whoever must not stand in the way of others.
+        `yield_to_others` is called after every 100 of them, for whoever must not stand in the way of others.
         """
         for page in self.journal.rows.pages(stream, gt=after, lte=last):
             for start in range(0, len(page), _PIECE):
                 yield from page[start : start + _PIECE]
-                rest()
+                yield_to_others()
 
     def state(self, stream: str, version: int | None = None) -> S:
         """The state at a version, the newest by default; NotFoundError for one that the stream does not have."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from lc_events.application.audit.archive import Archive, Follow, StoreKind, go_on
+from lc_events.application.audit.archive import Archive, Follow, StoreKind, do_not_yield
 from lc_events.application.audit.exports import ExportedRow
 from lc_events.application.broken import BrokenError
 from lc_events.application.chain import EMPTY
@@ -100,12 +100,16 @@ def _missing(stream: str, seen: Collection[Head]) -> Checked:
 
 
 def check_in(
-    archive: Archive[Any], stream: str, heads: Collection[Head] = (), *, rest: Callable[[], None] = go_on
+    archive: Archive[Any],
+    stream: str,
+    heads: Collection[Head] = (),
+    *,
+    yield_to_others: Callable[[], None] = do_not_yield,
 ) -> Checked:
-    """Check one stream of a store, and what a cache says of it; `rest` is called every 100 events."""
-    rows = archive.walk(stream, rest=rest)
+    """Check one stream of a store, and what a cache says of it; `yield_to_others` is called every 100 events."""
+    rows = archive.walk(stream, yield_to_others=yield_to_others)
     checked = check_stream(stream, rows, decode=archive.journal.decode, follow=archive.kind.follow, heads=heads)
-    return _check_snapshots(archive, checked, rest)
+    return _check_snapshots(archive, checked, yield_to_others)
 
 
 def check_store(archive: Archive[Any], heads: Heads) -> list[Checked]:
@@ -115,14 +119,16 @@ def check_store(archive: Archive[Any], heads: Heads) -> list[Checked]:
     return [_check_snapshots(archive, checked) for checked in found]
 
 
-def _check_snapshots(archive: Archive[Any], checked: Checked, rest: Callable[[], None] = go_on) -> Checked:
+def _check_snapshots(
+    archive: Archive[Any], checked: Checked, yield_to_others: Callable[[], None] = do_not_yield
+) -> Checked:
     """A snapshot that another wrote would make `show` lie, although the history is sound."""
     journal, kind, stream = archive.journal, archive.kind, checked.stream
     if not checked.ok or kind.read_snapshot is None:
         return checked
     state, version = None, 0
     for snapshot in reversed(journal.rows.snapshots(stream, schema=SCHEMA)):
-        rows = archive.walk(stream, after=version, last=snapshot.version, rest=rest)
+        rows = archive.walk(stream, after=version, last=snapshot.version, yield_to_others=yield_to_others)
         state = kind.fold(stream, map(journal.decode, rows), state)
         version = snapshot.version
         try:

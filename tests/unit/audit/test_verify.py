@@ -55,23 +55,23 @@ def long(tmp_path):
     return stored(tmp_path / "long.db", given(gm(condition("Train", "Waiting")), *[ticked()] * 1199).events)
 
 
-def test_a_long_history_is_checked_piece_by_piece_with_a_rest_after_each(long):
-    archive, rests = opened(long), []
+def test_a_long_history_is_checked_piece_by_piece_and_others_are_yielded_to_after_each(long):
+    archive, pauses = opened(long), []
 
-    checked = check_in(archive, STREAM, rest=lambda: rests.append(archive.journal.head(STREAM)))
+    checked = check_in(archive, STREAM, yield_to_others=lambda: pauses.append(archive.journal.head(STREAM)))
 
-    assert checked.to_json() == {"ok": True, "version": 1200, "hash": rests[0].hash}
-    assert len(rests) == 12
+    assert checked.to_json() == {"ok": True, "version": 1200, "hash": pauses[0].hash}
+    assert len(pauses) == 12
 
 
 def test_a_long_history_is_not_read_before_it_is_needed(long):
-    rests = []
-    walk = opened(long).walk(STREAM, after=100, last=1100, rest=lambda: rests.append(None))
+    pauses = []
+    walk = opened(long).walk(STREAM, after=100, last=1100, yield_to_others=lambda: pauses.append(None))
 
     assert [next(walk).version for _ in range(100)] == list(range(101, 201))
-    assert rests == []
+    assert pauses == []
     assert [row.version for row in walk] == list(range(201, 1101))
-    assert len(rests) == 10
+    assert len(pauses) == 10
 
 
 @pytest.mark.parametrize("version", ["1200x", "5x", "x"])

@@ -28,7 +28,7 @@ class Works:
         self.holds, self.go = threading.Event(), threading.Event()
 
     def ask(self, proofs, key):
-        def work(_rest):
+        def work(_yield_to_others):
             self.done[key] += 1
             if key == "held":
                 self.holds.set()
@@ -80,11 +80,11 @@ def test_only_a_hundred_may_wait(proofs):
 def test_what_has_begun_is_given_up_at_the_end():
     told, begun = [], threading.Event()
 
-    def endless(rest):
+    def endless(yield_to_others):
         begun.set()
         try:
             while True:
-                rest()
+                yield_to_others()
         except LcError as error:
             return error
 
@@ -103,7 +103,7 @@ def test_an_asker_that_cannot_be_told_does_not_end_the_answers_of_others(proofs,
     def broken(_outcome):
         raise OSError
 
-    proofs.ask("a", lambda _rest: {}, broken)
+    proofs.ask("a", lambda _yield_to_others: {}, broken)
     works.ask(proofs, "b")
 
     assert eventually(lambda: works.told) == [{"key": "b", "number": 1}]
