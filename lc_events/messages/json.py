@@ -25,7 +25,7 @@ _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 
 
 def loads(payload: bytes | str, *, max_integer: int = INT64_MAX) -> Json:
-    """Parse UTF-8 JSON; RefusedError `malformed` if it is none, is too deep, or holds a number that would not be kept.
+    """Parse UTF-8 JSON; RefusedError `malformed` if it is not JSON, too deep, or holds a number that would not be kept.
 
     orjson refuses infinite numbers itself, but turns integers beyond 64 bits into floats: these are refused here.
     """

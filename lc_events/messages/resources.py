@@ -35,7 +35,7 @@ def is_s3(url: str) -> bool:
 
 
 def below(url: str, folder: str) -> bool:
-    """Whether a URL names something under `folder`, by its words alone; symlinks are the storage's to check."""
+    """Whether a URL names something under `folder`, by its text alone; the storage checks symlinks."""
     if is_s3(url) != is_s3(folder):
         return False
     if is_s3(url):

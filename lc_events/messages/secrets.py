@@ -32,7 +32,7 @@ def is_secret_name(name: str) -> bool:
 def separate(resource: JsonObject) -> tuple[JsonObject, Secrets]:
     """The resource with every secret replaced by `***`, and the secrets by their place.
 
-    Secret are annotations and environment values whose name looks like one, and kubectl's copy of the whole object.
+    Annotations and environment values whose name looks like a secret's are secret; so is kubectl's copy of the object.
     """
     secrets: dict[str, str] = {}
     masked = _masked(resource, (), secrets)

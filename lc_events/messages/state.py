@@ -24,6 +24,8 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class _Value(BaseModel):
+    """What we publish ourselves has no field that is not described here."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -128,7 +130,7 @@ class HeadValue(_Value):
 
 
 class OutboxValue(_Value):
-    """How far the broker has the LC's log: `position` counts its events, all streams together."""
+    """Up to which event the broker has the LC's log; `position` counts the events of all streams together."""
 
     position: Count
     time: Time
