@@ -1,4 +1,4 @@
-"""The worker agent of a node: takes work orders from the broker, runs them, reports until it is confirmed."""
+"""The worker agent of a node: takes work orders from the broker, runs them, and reports until that is confirmed."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class WorkerAgent:
             self._send_due()
 
     def _insist(self, handle: Callable[[], None]) -> None:
-        """Handle until the disk takes it; meanwhile nothing is acknowledged, so nothing is lost."""
+        """Try again until it can be written to disk; meanwhile nothing is acknowledged, so nothing is lost."""
         for attempt in count(1):
             if self._tried(handle) or self._stop_wanted.wait(pause_after(attempt)):
                 return
@@ -120,7 +120,7 @@ class WorkerAgent:
             outbox.sent(report, time.monotonic())
 
     def _finish(self) -> None:
-        """Keep what happened while the programs ended; what the disk does not take now is run again."""
+        """Keep what happened while the programs ended; what cannot be written now is run again next time."""
         with suppress(queue.Empty):
             while True:
                 self._tried(self._inbox.get_nowait())

@@ -1,4 +1,4 @@
-"""What a program finds in its environment: Sedna's variables, the template's, few of the agent's, its own secrets."""
+"""What a program finds in its environment: Sedna's variables, the template's, a few of the agent's, its own secrets."""
 
 from __future__ import annotations
 

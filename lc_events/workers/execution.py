@@ -49,8 +49,8 @@ class _Program:
 class Execution:
     """Ends what an earlier agent left of this run, starts the program, waits for it, judges what it wrote.
 
-    What the program needs from S3 is fetched before, what it wrote is uploaded after; meanwhile the run takes no turn,
-    lest a slow server keep others from theirs. `turns` bounds the programs that run at once.
+    What the program needs from S3 is fetched before it runs, what it wrote is uploaded after. Meanwhile the run takes
+    no turn, so that a slow server holds up no other run. `turns` bounds the programs that run at once.
 
     `on_started`, `on_turn_over` and `on_finished` are called on the thread of the execution, `on_finished` exactly
     once, with None when the agent stops.
@@ -199,7 +199,7 @@ class Execution:
         return _Program([executable, *words[1:]], environment, result_file)
 
     def _run_to_end(self, program: _Program, output: CapturedOutput) -> int:
-        """The program's return code; any other number if it was to be stopped before it began."""
+        """The program's return code; 0 if the run was stopped before the program began."""
         with self._lock:
             if self._reason:
                 return 0

@@ -9,11 +9,11 @@ __all__ = ["fetch"]
 
 
 def fetch(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is there, once the object whose place this is, if it is one, was fetched.
+    """Fetch the object that belongs at `path`, unless the file is there already; True if the file is there then.
 
-    In a run with objects every path below the folder LC_OBJECTS is the place of one, so that
-    `fetch(f"{OUTPUT_URL}/../../deploy/index.pkl")` finds the deployed model as with local files. Elsewhere, and in a
-    program started by hand, nothing is fetched. Raises StorageError if the server cannot be asked.
+    In a run with objects every path below the folder LC_OBJECTS belongs to an object, so that
+    `fetch(f"{OUTPUT_URL}/../../deploy/index.pkl")` finds the deployed model as with local files. For other paths, and
+    in a program started by hand, nothing is fetched. Raises StorageError if the server cannot be asked.
     """
     wanted = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow a link out of the folder
     folder = os.environ.get("LC_OBJECTS")

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """One order and all that came of it; without an order it was cancelled before it arrived."""
+    """One order and all that came of it; `order` is None if it was cancelled before it arrived."""
 
     folder: Path
     worker: str
@@ -84,7 +84,7 @@ class Journal:
         return self._runs.get(name)
 
     def accept(self, worker: str, order: WorkOrder, refusal: str | None) -> Run | None:
-        """Keep an order, and why it is refused if it is; None if its id is known for this worker."""
+        """Keep an order, and the reason if it is refused; None if its id is known for this worker."""
         known = self._runs.get(self._name(worker, order.id))
         if known and known.order:
             return None
@@ -120,7 +120,7 @@ class Journal:
         run.confirmed = confirmed
 
     def forget(self, finished: Iterable[Run]) -> None:
-        """Of these runs keep the newest 1,000, which answer for repeated orders, and the files of the newest 20."""
+        """Keep the newest 1,000 of these runs, by which repeated orders are known, and the files of the newest 20."""
         newest_first = sorted(finished, key=lambda run: -run.sequence)
         for run in newest_first[_KEPT_OUTPUTS:_KEPT_RUNS]:
             if not run.trimmed:

@@ -20,7 +20,7 @@ _FETCHED = ".fetched"
 
 
 class ObjectFolder:
-    """The objects of one run below `folder`. `storage` is asked for with the first request only.
+    """The objects of one run below `folder`. `storage` is called with the first request, not before.
 
     Methods raise `StorageError`, with code `outside` for a key that would leave the folder.
     """
@@ -32,7 +32,7 @@ class ObjectFolder:
 
     @classmethod
     def of_environment(cls, folder: Path, environ: Mapping[str, str], clients: S3Clients) -> ObjectFolder:
-        """Objects as the credential sees them that `environ` holds in Sedna's names; else what boto3 finds."""
+        """Objects as seen with the credential in `environ` (Sedna's names), or else with what boto3 finds."""
         return cls(folder, lambda: clients.storage(Credential.from_environ(environ)))
 
     def path(self, url: str) -> Path:
@@ -47,7 +47,7 @@ class ObjectFolder:
         return None
 
     def fetch(self, url: str, path: Path | None = None) -> Path:
-        """Have an object as a file, at its own place or at `path`; one that is there already is not fetched again."""
+        """Fetch an object into a file, at its own place or at `path`; a file that is there already stays as it is."""
         target = path or self.path(url)
         if not target.is_file():
             self._local.write(f"/{target.relative_to(self.folder)}", self._storage().read(url))
@@ -55,7 +55,7 @@ class ObjectFolder:
         return target
 
     def upload(self, url: str) -> list[str]:
-        """Put all files below the place of a folder into S3, but for those that were fetched and left as they were."""
+        """Upload all files below the place of a folder, except those that were fetched and not changed; their URLs."""
         fetched = self._noted()
         found = [path for path in _files(self.path(url)) if fetched.get(str(path)) != _state(path)]
         urls = [f"{url.rstrip('/')}/{path.relative_to(self.path(url)).as_posix()}" for path in found]
@@ -64,7 +64,7 @@ class ObjectFolder:
         return urls
 
     def _note(self, path: Path) -> None:
-        """One line a file, written at once: the program may fetch too, in its own process."""
+        """One line per file, in a single write: the program may fetch too, in its own process."""
         line = json.dumps([str(path), _state(path)]) + "\n"
         descriptor = os.open(self.folder / _FETCHED, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:

@@ -40,8 +40,8 @@ class Result:
 def read_result(path: Path, root: Path, object_url: Callable[[str], str | None] = lambda _: None) -> Result | None:
     """Read a result file, None if there is none: `{"results": [MODEL…], "ownerInfo": {…}}`, or the list alone.
 
-    A model is an object with a `url`; real paths below `root` become URLs again, as do those of which `object_url`
-    knows the object; everything else is kept verbatim. Raises RefusedError for whatever could not be sent on.
+    A model is an object with a `url`; real paths below `root` become URLs again, as do those for which `object_url`
+    knows an object; everything else is kept verbatim. Raises RefusedError for what could not be sent on.
     """
     raw = _read_bounded(path)
     if raw is None:
@@ -52,7 +52,7 @@ def read_result(path: Path, root: Path, object_url: Callable[[str], str | None] 
     else:
         models, owner_info = value, None
     if owner_info is not None and not isinstance(owner_info, Mapping):
-        raise RefusedError("ownerInfo is an object or null")
+        raise RefusedError("ownerInfo must be an object or null")
     return Result([_model(model, root, object_url) for model in _sequence(models)], owner_info)
 
 
@@ -77,13 +77,13 @@ def _sequence(models: Json) -> Sequence[Json]:
     if models is None:
         return []
     if isinstance(models, str) or not isinstance(models, Sequence):
-        raise RefusedError("results is a list of models")
+        raise RefusedError("results must be a list of models")
     return models
 
 
 def _model(model: Json, root: Path, object_url: Callable[[str], str | None]) -> JsonObject:
     if not isinstance(model, Mapping):
-        raise RefusedError("a model is an object with format, url and metrics")
+        raise RefusedError("a model must be an object with format, url and metrics")
     url = model.get("url")
     if not isinstance(url, str) or not url:
         raise RefusedError("a model has no url")

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """A process for good: its number may be given to another one, but not with the same start in the same boot."""
+    """One process, never another: its number may be given away later, but not with this start time in this boot."""
 
     pid: int
     started: int
@@ -60,7 +60,7 @@ def members(run_folder: Path, leader: ProcessIdentity | None) -> list[int]:
 
 
 def end(run_folder: Path, leader: ProcessIdentity | None, *, grace_seconds: float) -> None:
-    """Send SIGTERM to all of a run, SIGKILL after `grace_seconds`, and return when none of them lives.
+    """Send SIGTERM to all of a run, SIGKILL after `grace_seconds`, and return when none of them is left.
 
     With a grace of 0 there is no SIGTERM. What not even SIGKILL ends (it waits for a device) is logged and left.
     """
@@ -85,7 +85,7 @@ def _signal(pids: list[int], number: signal.Signals) -> None:
 
 
 def _session_is_ours(leader: ProcessIdentity) -> bool:
-    """A session keeps its number from others as long as one of it lives, the leader or not."""
+    """No other session gets this number as long as any process of it lives, the leader or another one."""
     if leader.boot != _BOOT.read_text().strip():
         return False
     stat = _stat(leader.pid)

@@ -31,15 +31,15 @@ def report_id_of(run: Run, status: str) -> str:
 
 
 def run_and_status(report_id: str) -> tuple[str, str]:
-    """The name of the run and the status that an id of ours means; of another id, anything."""
+    """Run name and status of a report's id; an id that is not ours gives two words that mean nothing."""
     name, _, status = report_id.rpartition(".")
     return name, status
 
 
 def report_on(run: Run, status: str) -> Report:
-    """The report of a run: `running`, or its outcome. Written twice it is the same, id included.
+    """The report of a run: `running`, or its outcome. It is the same each time, id included.
 
-    `ownerInfo` always names `order` and `round`, for a status that reaches the global manager does not say whose it is.
+    `ownerInfo` always names `order` and `round`: a status alone does not tell the global manager whose it is.
     """
     order, outcome = run.order, run.outcome
     if order is None:
@@ -79,7 +79,7 @@ class Outbox:
         self._queues.setdefault(report.run.worker, deque()).append(report)
 
     def confirm(self, run: Run, status: str) -> None:
-        """Take out that report of a run, and what the run said before it, which is old news."""
+        """Take out that report of a run, and those that the run made before it: they are out of date."""
         said = [report.status for report in self._queues.get(run.worker, ()) if report.run is run]
         if status in said:
             self._take_out(run, said[: said.index(status) + 1])

@@ -29,7 +29,7 @@ INDEX_NAME = "dataIndex.txt"
 
 
 def is_brought_in(name: str, url: str) -> bool:
-    """Whether a program finds the object of a variable as a file; the whole of a dataset it must fetch itself."""
+    """Whether the object that a variable names is fetched for the program; a whole dataset it must fetch itself."""
     return is_s3(url) and (name != "ORIGINAL_DATASET_URL" or url.endswith(f"/{INDEX_NAME}"))
 
 

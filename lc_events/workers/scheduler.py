@@ -1,4 +1,4 @@
-"""Which accepted orders run now, what replaces what, and what is said of each; all calls come from one thread."""
+"""Which accepted orders run now, what replaces what, what is reported; all calls come from one thread."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Scheduler:
         self._stopping = False
 
     def recover(self) -> None:
-        """Go on after a restart: interrupted runs begin again under their old names, unconfirmed reports are said."""
+        """Go on after a restart: interrupted runs begin again under their old names, unconfirmed reports are sent."""
         for run in self._journal.runs:
             if run.order is None:
                 continue
@@ -100,14 +100,14 @@ class Scheduler:
         self._start_next()
 
     def turn_over(self) -> None:
-        """A program ended whose run still has to upload: another one may begin."""
+        """A program ended, though its run still has to upload: another program may begin."""
         self._start_next()
 
     def confirmed(self, report_id: str, error: str | None) -> None:
         """The local controller has a report on its disk, or refused it under the code `error`."""
         name, status = run_and_status(report_id)
         run = self._journal.find(name)
-        # Also one that is not to be said yet: it was said before a restart.
+        # A report that is not in the outbox may have been sent before a restart.
         if run is None or status in run.confirmed or status not in (_RUNNING, run.outcome and run.outcome.status):
             return
         self._journal.record_confirmation(run, status, error)

@@ -69,8 +69,8 @@ class Transfers:
     def _fetch_indexed(self, url: str) -> None:
         """The objects that an index names, each beside the index, where samples name them relative to it.
 
-        A word of a sample that only looks like a file name is no object, and left out (Sedna takes any word with a
-        dot).
+        A word of a sample that only looks like a file name has no object, and is left out (Sedna takes any word with
+        a dot).
         """
         index = self._objects.fetch(url)
         prefix, *names = index.read_text(encoding="utf-8").split("\n")
