@@ -1,4 +1,4 @@
-"""JSON for people: a field a line, nested fields below their name."""
+"""JSON for people: one field on each line, nested fields below their name."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def doctor(
     from lc_events.doctor.subject import read_subject
 
     if os.environ.get("LC_LOG", "").lower() != "debug":
-        logging.getLogger("lc_events").setLevel(logging.CRITICAL)  # what it would say is said in the lines
+        logging.getLogger("lc_events").setLevel(logging.CRITICAL)  # the printed lines say it
     subject = read_subject(
         {
             "node": node,

@@ -49,12 +49,12 @@ def export(
 
 
 def _write(path: Path, lines: Iterator[bytes], *, force: bool) -> None:
-    """Under a name of its own until it is whole, so that nobody takes a half of it for an export."""
+    """Write under another name until the file is whole, so that nobody takes half of it for an export."""
     if path.exists():
         if not force:
             raise ConflictError(f"{path} exists; --force writes over it")
         if not path.is_file():
-            raise UsageError(f"{path} is no file; - is standard output")
+            raise UsageError(f"{path} is not a file; to print the export, give -")
     part = path.with_name(f".lc-events-{secrets.token_hex(8)}")
     try:
         with part.open("xb") as file:
@@ -96,19 +96,19 @@ def import_(file: Export, store: Store = None, config: Config = None) -> None:
 def read_export_file(file: Path) -> list[ExportedRow]:
     """The rows of an export file, `-` being standard input.
 
-    Raises NotFoundError if it cannot be opened, UsageError if it is no export.
+    Raises NotFoundError if it cannot be opened, UsageError if it is not an export.
     """
     from lc_events.application.audit.exports import read_export
 
     with opened(file) as lines:
         exported = list(read_export(lines))
     if not exported:
-        raise UsageError(f"{file} is empty, and no export")
+        raise UsageError(f"{file} is empty, so it is not an export")
     return exported
 
 
 def store_kind(exported: Sequence[ExportedRow]) -> StoreKind[Any]:
-    """Of which kind of store these are."""
+    """Whose store these came from: a global manager's or a local controller's."""
     from lc_events.application.audit.controller import CONTROLLER
     from lc_events.cli.global_manager import GLOBAL_MANAGER
 

@@ -1,4 +1,4 @@
-"""One flag per setting, so that `--tick-seconds 1`, `LC_TICK_SECONDS=1` and `tick_seconds = 1` say the same."""
+"""One flag per setting, so that `--tick-seconds 1`, `LC_TICK_SECONDS=1` and `tick_seconds = 1` mean the same."""
 
 from __future__ import annotations
 

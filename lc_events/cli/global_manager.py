@@ -52,7 +52,7 @@ def _follow(stream: str, events: Iterable[Event], notes: list[str]) -> Iterator[
         try:
             state = _evolve(state, event)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            fault = f"it does not fit to the history before it: {error!r:.200}"
+            fault = f"it does not fit the history before it: {error!r:.200}"
             raise BrokenError(stream, event.originator_version, fault) from error
         yield event
 

@@ -64,11 +64,11 @@ def history(
 def _check_name(archive: Archive[Any], name: str) -> None:
     known = archive.journal.registry
     if name not in known:
-        raise UsageError(f"--type {name!r} is none of the events of this store: {', '.join(sorted(known))}")
+        raise UsageError(f"--type {name!r} is not an event of this store; its events are {', '.join(sorted(known))}")
 
 
 def _table(archive: Archive[Any], stream: str, span: Span) -> Iterator[str]:
-    """One line an event: version, local time, what, why; and a line where another life of the name begins."""
+    """One line for each event: version, local time, what, why; and a line where another life of the name begins."""
     from lc_events.application.audit.narration import narrate
     from lc_events.application.audit.travel import history as events_of
     from lc_events.cli.moments import show_time

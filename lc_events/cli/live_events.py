@@ -1,4 +1,4 @@
-"""Events as they come from a broker: read, each once, with what is missing between them; anybody may have sent them."""
+"""Events from a broker: each is read once, and gaps between them are found; anybody may have sent them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LINE_ENDS = bytes.maketrans(b"\n\r\t", b"   ")
 
 
 class LiveEvent(NamedTuple):
-    """One event; `missing` are the versions before it that did not come, None if there are none known of."""
+    """One event; `missing` are the first and last of the versions that were lost just before it, None if none were."""
 
     node: str
     stream: str
@@ -40,7 +40,7 @@ class LiveEvent(NamedTuple):
 
 
 class LiveEvents:
-    """Reads what came; a controller that connects again sends the newest events again, under the same ids."""
+    """Reads each event once: a controller that connects again sends the newest events again, under the same ids."""
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
@@ -48,11 +48,11 @@ class LiveEvents:
         self._versions: dict[tuple[str, str], int] = {}
 
     def read(self, received: Received) -> LiveEvent | None:
-        """The event in a message, None if it came before; RefusedError in words if it is none."""
+        """The event in a message, None if it came before; RefusedError if it is not an event."""
         topic = self._topics.parse(received.topic)
         kind = _KINDS.get(topic.kind)
         if kind is None:
-            raise RefusedError("no topic of events", code="topic")
+            raise RefusedError("not a topic of events", code="topic")
         fields = loads_object(received.payload, max_integer=UINT64_MAX)
         stream = stream_id(topic.namespace, kind, topic.name)
         event_id, version, type_, time, data = (fields.get(n) for n in ("id", "sequence", "type", "time", "data"))

@@ -31,7 +31,7 @@ def read_time(text: str, *, now: datetime, zone: str) -> datetime:
         return _read(text.strip(), now.astimezone(ZoneInfo(zone))).astimezone(UTC)
     except (ValueError, OverflowError):
         raise UsageError(
-            f"{text!r} is no time: RFC 3339 as 2026-05-09T03:00:00Z, 2h (ago), 03:00, yesterday 03:00, now"
+            f"{text!r} is not a time: give RFC 3339 as 2026-05-09T03:00:00Z, 2h (ago), 03:00, yesterday 03:00 or now"
         ) from None
 
 
@@ -56,12 +56,12 @@ def _read(text: str, now: datetime) -> datetime:
 def read_duration(text: str) -> timedelta:
     """`90s`, `10m`, `1h30m`, `2d`, `1w`; UsageError for anything else."""
     if not _DURATION.fullmatch(text):
-        raise UsageError(f"{text!r} is no duration: 90s, 10m, 1h30m, 2d, 1w")
+        raise UsageError(f"{text!r} is not a duration: give one as 90s, 10m, 1h30m, 2d or 1w")
     return sum((timedelta(**{_UNITS[u]: int(n)}) for n, u in re.findall(_PART, text)), timedelta())
 
 
 def show_time(time: str, zone: str) -> str:
-    """An event's time by the wall clock of `zone`, to the millisecond; what is no time is shown as it is."""
+    """An event's time by the wall clock of `zone`, to the millisecond; text that is not a time is shown as it is."""
     try:
         local = datetime.fromisoformat(time).astimezone(ZoneInfo(zone))
     except (ValueError, OverflowError):

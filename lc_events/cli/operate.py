@@ -9,6 +9,8 @@ import typer
 
 from lc_events.errors import RefusedError
 
+__all__ = ["family"]
+
 family = typer.Typer()
 
 _TopicRoot = Annotated[

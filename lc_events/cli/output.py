@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for programs; no text of others commands the terminal."""
+"""What commands print: tables for people, JSON for programs; no text from others can control the terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Format", "fold", "json_text", "print_json", "print_lines", "print_li
 _LINES_AT_ONCE = 500
 _INDENT = "    "
 _UNSAFE = re.compile(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""What may stand in JSON text as it is, but commands a terminal or turns the writing direction."""
+"""Characters that JSON leaves as they are, but that control a terminal or turn the writing direction."""
 
 
 class Format(StrEnum):
@@ -42,7 +42,7 @@ def print_json(value: object, form: Format) -> None:
 
 
 def print_list(documents: Iterable[bytes], form: Format) -> None:
-    """Print JSON documents, one a line; as `json` they make one list."""
+    """Print JSON documents, one on each line; as `json` they make one list."""
     if form is Format.JSONL:
         print_lines(map(json_text, documents))
         return

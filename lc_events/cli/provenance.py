@@ -24,7 +24,7 @@ family = typer.Typer()
 
 
 class CheckedFile(NamedTuple):
-    """A file of a round as it lies there now: `ok`, `missing`, `changed`, `unreadable`, and what is wrong."""
+    """A file of a round as it is now: `state` is `ok`, `missing`, `changed`, `unreadable` or `replaced`."""
 
     what: str
     url: str
@@ -133,10 +133,10 @@ def _checked(what: str, url: str, recorded: JsonObject, storage: JobStorage) -> 
 
 
 def _fail_if_wrong(checked: list[CheckedFile]) -> None:
-    """A changed file is a broken promise; one that is gone is only gone."""
+    """Exit code 5 for a changed file; for one that is gone or cannot be read 3, since it proves nothing."""
     changed = [each.url for each in checked if each.state == "changed"]
     gone = [each.url for each in checked if each.state in ("missing", "unreadable")]
     if changed:
-        raise IntegrityError(f"not what was recorded: {', '.join(changed)}")
+        raise IntegrityError(f"these files are not what was recorded: {', '.join(changed)}")
     if gone:
-        raise NotFoundError(f"cannot be compared: {', '.join(gone)}")
+        raise NotFoundError(f"these files cannot be compared: {', '.join(gone)}")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from lc_events.controller.quarantine import Quarantine, Refused
     from lc_events.messages.json import JsonObject
 
+__all__ = ["family"]
+
 family = typer.Typer()
 _commands = typer.Typer(no_args_is_help=True, help="What was refused: list, show, retry, drop.")
 family.add_typer(_commands, name="quarantine")
@@ -38,7 +40,7 @@ def list_entries(state_dir: _StateDir = None, config: Config = None, output: Out
     rows = ((entry.id, entry.code, entry.topic, entry.error) for entry in entries)
     print_lines(table(("ID", "CODE", "TOPIC", "ERROR"), rows))
     if dropped := quarantine.dropped():
-        typer.echo(f"{dropped} older ones had to make room", err=True)
+        typer.echo(f"{dropped} older ones were dropped to make room", err=True)
 
 
 @_commands.command()
@@ -70,7 +72,9 @@ def retry(
     quarantine = _quarantine(state_dir, config)
     entry = quarantine.get(entry_id)
     if not entry.is_whole:
-        raise UsageError(f"{entry_id} had {entry.size} bytes, of which only {len(entry.payload)} were kept")
+        raise UsageError(
+            f"{entry_id} cannot be sent again: of its {entry.size} bytes only {len(entry.payload)} were kept"
+        )
     settings = broker_settings(mqtt_url=mqtt_url, config=None if config is None else str(config))
     send(settings.mqtt, Publication(entry.topic, entry.payload), timeout=timeout)
     quarantine.drop(entry_id)

@@ -1,4 +1,4 @@
-"""What commands that read a store share: which store, whose history, which zone; nothing is ever written to it."""
+"""What commands that read a store share: which store, whose history, which zone. They never write to a store."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _archive(journal: Journal, config: Path | None) -> Archive[Any]:
 
 
 def _node(config: Path | None) -> str:
-    """The node as `run` would be told, for a store that does not say whose it is."""
+    """The node that `run` would take from the settings, for a store that does not say whose it is."""
     return setting("node", config) or os.environ.get("NODENAME") or socket.gethostname()
 
 

@@ -14,6 +14,8 @@ import typer
 from lc_events.cli.flags import Flags, with_settings
 from lc_events.settings.meanings import GM, LC, WORKER
 
+__all__ = ["family"]
+
 family = typer.Typer()
 
 _log = logging.getLogger("lc_events")
@@ -109,7 +111,7 @@ def _interrupt(*_: object) -> None:
 
 
 def _stop_at_signals(stop: Callable[[], None]) -> None:
-    """Stop on a thread of its own: a handler that takes a lock waits for ever if the signal fell where it was held."""
+    """Stop on another thread: a handler that takes a lock waits for ever if the signal came while that was held."""
 
     def handle(*_: object) -> None:
         threading.Thread(target=stop, name="stop").start()

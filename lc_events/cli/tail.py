@@ -92,11 +92,11 @@ def _listening(settings: BrokerSettings, topic_filter: str) -> Iterator[queue.Qu
 
     def take(received: Received) -> None:
         client.ack(received)
-        if not received.retain:  # events are not retained: whoever did so shows an old one
+        if not received.retain:  # no controller retains events: this is an old one that somebody else retained
             try:
                 heard.put_nowait(received)
             except queue.Full:
-                return  # a terminal that stands still; the gap is told when it goes on
+                return  # the terminal stands still; the gap is shown when it goes on
 
     def connected(connection: Connected) -> None:
         if connection.connection > 1:

@@ -10,6 +10,8 @@ import typer
 
 from lc_events.cli.output import fold, print_lines
 
+__all__ = ["family"]
+
 family = typer.Typer()
 
 

@@ -83,7 +83,7 @@ def _heads(file: Path | None, node: str, stream: str | None) -> Heads:
         found, others = heads_of(seen, node=node, stream=stream)
     if others:
         typer.echo(
-            f"lc-events: {others} heads in {file} are of other nodes than {node}; they say nothing here", err=True
+            f"lc-events: heads in {file} that are of other nodes than {node}, and are not compared: {others}", err=True
         )
     return found
 

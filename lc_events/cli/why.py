@@ -1,4 +1,4 @@
-"""Why it came so, and what would have been: `why`, `what-if`."""
+"""Why something happened, and what would have happened under another rule: `why`, `what-if`."""
 
 from __future__ import annotations
 
@@ -53,14 +53,16 @@ def what_if(
     job: Job,
     *,
     threshold: Annotated[float | None, typer.Option(metavar="N", help="Compare with this number.")] = None,
-    operator: Annotated[str | None, typer.Option(metavar="OP", help="Compare so: gt ge eq ne le lt, or > >= …")] = None,
+    operator: Annotated[
+        str | None, typer.Option(metavar="OP", help="Compare by this: gt ge eq ne le lt, or > >= …")
+    ] = None,
     window: Annotated[
-        str | None, typer.Option(metavar="A-B", help="Train only then: 01:00-05:00; none is at any time.")
+        str | None, typer.Option(metavar="A-B", help="Train only then: 01:00-05:00; none: at any time.")
     ] = None,
     train_prob: Annotated[float | None, typer.Option(metavar="P", help="This share of the samples trains.")] = None,
     stage: Annotated[
         list[str] | None,
-        typer.Option("--stage", metavar="STAGE=DURATION", help="A stage lasts so long, as Train=20m, not as recorded."),
+        typer.Option("--stage", metavar="STAGE=DURATION", help="Let a stage last so long, not as recorded: Train=20m."),
     ] = None,
     store: Store = None,
     config: Config = None,
@@ -73,7 +75,7 @@ def what_if(
 
     rule = OtherRule(threshold, operator, window, train_prob)
     if rule.is_empty:
-        raise UsageError("what-if needs something that is otherwise: --threshold, --operator, --window, --train-prob")
+        raise UsageError("what-if needs another rule: give --threshold, --operator, --window or --train-prob")
     told = dict(map(_stage_time, stage or ()))
     with open_archive(store, config) as archive:
         stream = archive.find(job)
@@ -116,7 +118,7 @@ def _side_by_side(outcome: Outcome) -> Iterator[str]:
     yield from table(("ROUND", "RECORDED", "SAMPLES", "WHAT IF", "SAMPLES"), both)
     yield ""
     if outcome.parted_at is None:
-        yield "Nothing would have been otherwise."
+        yield "Nothing would have been different."
     else:
         yield f"The two part at version {outcome.parted_at}."
         yield from (f"Note: {printable(note)}." for note in outcome.notes)

@@ -56,7 +56,7 @@ def test_a_time_is_read_as_people_write_it(text, expected):
     ],
 )
 def test_anything_else_is_refused_with_what_is_allowed(text):
-    with pytest.raises(UsageError, match="is no time: RFC 3339 as"):
+    with pytest.raises(UsageError, match="is not a time: give RFC 3339 as"):
         read_time(text, now=NOW, zone="UTC")
 
 
@@ -75,7 +75,7 @@ def test_what_events_carry_is_read_exactly(moment):
 
 def test_a_duration_adds_its_parts():
     assert read_duration("1d2h3m4s") == timedelta(days=1, hours=2, minutes=3, seconds=4)
-    with pytest.raises(UsageError, match="is no duration"):
+    with pytest.raises(UsageError, match="is not a duration"):
         read_duration("1y")
 
 

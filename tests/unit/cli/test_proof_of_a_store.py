@@ -96,7 +96,7 @@ def test_heads_seen_elsewhere_are_compared(store, lc_events, tmp_path):
     heads.write_text(f"{retained(head)}\n\nsedna/state/edge1/heads/default/gone\n{retained(head, node='edge2')}\n")
     result = lc_events("verify", "--head", heads)
     assert result.code == 0
-    assert result.err == f"lc-events: 1 heads in {heads} are of other nodes than edge1; they say nothing here\n"
+    assert result.err == f"lc-events: heads in {heads} that are of other nodes than edge1, and are not compared: 1\n"
 
     heads.write_text(retained({"version": NEWEST + 2, "hash": "0" * 64}))
     result = lc_events("verify", "job1", "--head", heads, "-o", "json")
