@@ -33,7 +33,7 @@ _ENOUGH = 3
 
 
 class Watch(NamedTuple):
-    """Both clocks at one moment; a wall clock that is set while we look moves otherwise than the other one."""
+    """Both clocks at one moment; a wall clock that is set while we look parts from the monotonic one."""
 
     wall: float
     monotonic: float
@@ -45,7 +45,7 @@ class Watch(NamedTuple):
 
 
 def check_clock(began: Watch, seen: Retained | None, rows: ChainedRecorder | None) -> Iterator[Finding]:
-    """`rows` are the store's, `seen` what the broker keeps; each is looked at as far as it is there."""
+    """Compare the clock with the store's `rows` and with what the broker keeps (`seen`), as far as they are there."""
     now = datetime.now(UTC)
     found: list[Finding] = []
     if now.year < _FIRST_YEAR:
@@ -58,7 +58,7 @@ def check_clock(began: Watch, seen: Retained | None, rows: ChainedRecorder | Non
         found += _against_others(seen, now)
     if rows is not None:
         found += _against_history(_newest(rows), now)
-    yield from found or [ok("clock", f"it says {now:%Y-%m-%d %H:%M:%S} UTC, as do those that are known from here")]
+    yield from found or [ok("clock", f"it says {now:%Y-%m-%d %H:%M:%S} UTC, and agrees with what is known from here")]
 
 
 def _against_others(seen: Retained, now: datetime) -> Iterator[Finding]:
@@ -68,7 +68,7 @@ def _against_others(seen: Retained, now: datetime) -> Iterator[Finding]:
             status = seen.json(seen.topics.status(topic.node)) or {}
             ahead = _seconds(status.get("time"), now)
             if ahead is not None and ahead > _AHEAD:
-                says = f"node {topic.node} came at a moment that is {ahead:.0f} s ahead of this clock"
+                says = f"the status of node {topic.node} is from a moment {ahead:.0f} s ahead of this clock"
                 yield wrong("clock", says, f"{_NTP}, there and here")
 
 
@@ -83,7 +83,7 @@ def _against_history(rows: Sequence[StoredRow], now: datetime) -> Iterator[Findi
     if newest is not None and (ahead := (newest[1] - now).total_seconds()) > _AHEAD:
         row = newest[0]
         yield wrong(
-            "clock", f"{row.stream} version {row.version} is of a moment {ahead:.0f} s ahead: it went back", _NTP
+            "clock", f"{row.stream} version {row.version} is from a moment {ahead:.0f} s ahead: it went back", _NTP
         )
     steps = [(before - after).total_seconds() for (_, before), (_, after) in pairwise(times)]
     back = [step for step in steps if step > _AHEAD]
@@ -122,7 +122,7 @@ def _time(row: StoredRow) -> datetime | None:
 
 
 def _seconds(text: object, since: datetime) -> float | None:
-    """How much later than `since` a time is; None for what is no time with an offset."""
+    """How much later than `since` a time is; None for text that is not a time with an offset."""
     try:
         return (datetime.fromisoformat(text) - since).total_seconds() if isinstance(text, str) else None
     except (ValueError, TypeError, OverflowError):
@@ -136,13 +136,17 @@ def check_zone(zone: str, world: World | None, *, is_set: bool) -> Iterator[Find
     jobs = [] if world is None else [job for job in world.jobs() if job.is_live]
     windows = sorted({show_window(job.trigger.window) for job in jobs if job.trigger.window is not None})
     if windows:
-        says += f"; windows {', '.join(windows[:5])} are meant in it"
+        says += f"; windows {', '.join(windows[:5])} are read in it"
     others = sorted({job.zone for job in jobs if job.trigger.window is not None} - {zone})
     if others:
-        yield note("zone", f"{says}, but were last decided in {', '.join(others)}", "set LC_TIMEZONE alike everywhere")
+        yield note(
+            "zone", f"{says}, but were last decided in {', '.join(others)}", "set the same LC_TIMEZONE everywhere"
+        )
     elif windows and zone in _UTC and not is_set:
         yield note(
-            "zone", f"{says}, for nothing else is set", "set LC_TIMEZONE, as Europe/Berlin, or say that it is UTC"
+            "zone",
+            f"{says}, because LC_TIMEZONE is not set",
+            "set LC_TIMEZONE, for example to Europe/Berlin, or to UTC",
         )
     else:
         yield ok("zone", says)

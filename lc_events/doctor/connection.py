@@ -1,4 +1,4 @@
-"""Can the broker be reached, is the way to it safe, does it keep a session: tried with throw-away client ids."""
+"""Whether the broker can be reached, safely, and keeps a session: tried with throw-away client ids."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _validity(version: str, not_after: str) -> Finding:
 
 
 def check_session(mqtt: MqttSettings) -> Iterator[Finding]:
-    """Whether the broker keeps a session for a client that was away: without, it loses what comes meanwhile."""
+    """Whether the broker keeps the session of a client that is away: else messages that come meanwhile are lost."""
     client = replace(mqtt, client_id=f"doctor-{secrets.token_hex(8)}")
     try:
         _connect(client, clean=False)

@@ -1,4 +1,4 @@
-"""Can the files of datasets be read, are the model places there, do the S3 servers that outputs go to answer."""
+"""Whether files of datasets can be read, model places are there, and the S3 servers of outputs answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lc_events.messages.resources import is_s3
 __all__ = ["check_datasets", "check_outputs", "check_places"]
 
 _NO_MODEL = "index.pkl"
-"""What is asked for in a bucket; that it is not there is an answer, too."""
+"""Asked for in a bucket; that it is missing is an answer, too."""
 
 
 def check_datasets(world: World, locations: Locations) -> Iterator[Finding]:
@@ -44,7 +44,7 @@ def _dataset(dataset: DatasetState, locations: Locations) -> Finding:
         return wrong(check, f"{says}, but since {dataset.problem.time}: {dataset.problem.error}", "correct the file")
     kind = None if path is None else network_file_system(path)
     if kind is not None:
-        return note(check, f"{says}; {kind} tells of no changes", "it is looked at every LC_DATASET_SECONDS")
+        return note(check, f"{says}; {kind} gives no notice of changes", "it is looked at every LC_DATASET_SECONDS")
     return ok(check, says)
 
 
@@ -91,7 +91,7 @@ def _place(place: str, jobs: Sequence[JobState], locations: Locations) -> Findin
         return wrong(
             "model places", f"{path}: {error.strerror}", "make or mount it, or correct LC_MODEL_PLACES or LC_ROOT"
         )
-    return None if is_folder else wrong("model places", f"{path} is no folder", "correct LC_MODEL_PLACES or LC_ROOT")
+    return None if is_folder else wrong("model places", f"{path} is not a folder", "correct LC_MODEL_PLACES or LC_ROOT")
 
 
 def _bucket(place: str, jobs: Sequence[JobState], locations: Locations) -> Finding | None:
@@ -104,7 +104,7 @@ def _bucket(place: str, jobs: Sequence[JobState], locations: Locations) -> Findi
         except StorageError as error:
             if error.code == "denied":
                 advice = (
-                    f"{who} may perhaps read there and not list: s3:ListBucket tells a missing object from a forbidden"
+                    f"perhaps {who} may read there but not list: s3:ListBucket tells a missing object from a denied"
                 )
                 found.insert(0, note("model places", str(error), advice))
             else:

@@ -1,4 +1,4 @@
-"""All checks in their order; one that fails, or whose ground another took away, stops none of the others."""
+"""All checks in their order; one that fails stops none of the others, and those that rest on it are skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state folder and the disks: who has it, who may read it, is there room, does the store lie where it may."""
+"""The state folder and the disks: who uses it, who may read it, is there room, is the store on a local disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LITTLE, _VERY_LITTLE = 1 << 30, 100 << 20
 
 
 def holder(folder: Path) -> str | None:
-    """The process that has a state folder, None if none has: its lock is tried and given back at once."""
+    """The process that uses a state folder, None if none does: its lock is tried and given back at once."""
     try:
         descriptor = os.open(folder / "lock", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -35,7 +35,7 @@ def holder(folder: Path) -> str | None:
 
 
 def check_folder(folder: Path, process: str | None) -> Iterator[Finding]:
-    """Who runs with it, and whether its secrets are kept from others."""
+    """Which process uses it, and whether its secrets are kept from others."""
     check = "state folder"
     try:
         owner = folder.stat().st_uid
@@ -47,11 +47,13 @@ def check_folder(folder: Path, process: str | None) -> Iterator[Finding]:
         mode = stat.S_IMODE(path.stat().st_mode)
         yield wrong(check, f"{path} holds secrets and others may read it (mode {mode:04o})", f"chmod 600 {path}")
     if os.geteuid() not in (0, owner):
-        says = f"{folder} is of user {owner}, we are {os.geteuid()}: what we can read, the controller may not"
+        says = (
+            f"{folder} belongs to user {owner}, and this is user {os.geteuid()}: the controller may have other rights"
+        )
         yield note(check, says, "run doctor as the controller's user")
     elif not open_ones:
         yield ok(
-            check, f"{folder} is " + ("free: nothing runs with it" if process is None else f"of process {process}")
+            check, f"{folder} is " + ("free: no process uses it" if process is None else f"used by process {process}")
         )
 
 

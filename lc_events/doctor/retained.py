@@ -1,4 +1,4 @@
-"""What the broker keeps of a node: is its controller online, its bridge up, are there heads and leftovers."""
+"""What the broker keeps of a node: whether controller and bridge are up, heads of its store, leftovers."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def check_controller(mqtt: MqttSettings, seen: Retained, node: str, process: str
 
 
 def _answer_time(mqtt: MqttSettings, topics: Topics, node: str) -> float | None:
-    """Seconds until the controller answered, that it knows no such job; None if it did not."""
+    """Seconds until the controller answered (that it has no such job); None if it did not."""
     asker = f"doctor-{secrets.token_hex(6)}" if mqtt.username is None else mqtt.username
     question = {"request_id": secrets.token_hex(6), "reply_to": asker, "namespace": "default", "name": "doctor"}
     began = time.monotonic()
@@ -133,7 +133,7 @@ def check_link(seen: Retained, node: str) -> Iterator[Finding]:
     else:
         yield wrong(
             "link",
-            "the bridge to the cloud is down; the node goes on, what it has to say waits",
+            "the bridge to the cloud is down; the node goes on, and its messages wait",
             "see the broker's log: address, password or certificate of the bridge, network",
         )
 
@@ -152,7 +152,7 @@ def check_heads(seen: Retained, journal: Journal) -> Iterator[Finding]:
 
 
 def check_leftovers(seen: Retained, node: str, world: World | None) -> Iterator[Finding]:
-    """Retained values of jobs and datasets that are no more, and retained messages where none should be."""
+    """Retained values of jobs and datasets that are gone, and retained messages where none should be."""
     found = 0
     for topic, name, _ in seen.parsed():
         if topic.node != node:
@@ -167,7 +167,7 @@ def check_leftovers(seen: Retained, node: str, world: World | None) -> Iterator[
                 found += 1
                 yield wrong("leftovers", f"{name} holds a value, but {words}", _clear(name))
     if not found:
-        yield ok("leftovers", "nothing is retained of what is no more")
+        yield ok("leftovers", "nothing is retained of jobs or datasets that are gone")
 
 
 def _leftover(world: World, stream: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What the broker lets us say and hear: tried with messages that nobody acts upon; reasons are MQTT 5's."""
+"""What the broker lets us publish and hear, tried with messages that nobody acts on; MQTT 5 gives the reasons."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from lc_events.mqtt.topics import GM, Topics
 __all__ = ["check_rights"]
 
 _NOBODY = "doctor"
-"""A node, worker or topic level that nobody has."""
+"""A node, worker or topic level that does not exist."""
 
 
 def check_rights(mqtt: MqttSettings, topics: Topics, node: str | None) -> Iterator[Finding]:
     """Subscribe to what the program subscribes to, and publish where it publishes.
 
-    MQTT knows no question about rights, so each publication is a real one: none is retained, all are empty or say
-    nothing, and stand where no program of ours acts. `node` is None for the global manager.
+    MQTT cannot be asked about rights, so each publication is a real one: none is retained, all are empty or say
+    nothing, on topics where none of our programs acts. `node` is None for the global manager.
     """
     filters = topics.gm_subscriptions() if node is None else topics.lc_subscriptions(node)
     probes = _gm_probes(topics) if node is None else _controller_probes(topics, node)

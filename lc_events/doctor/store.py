@@ -1,4 +1,4 @@
-"""The event store, opened to read: is it there, sound, of this node, and does every link of its chains hold."""
+"""The event store, opened to read: whether it is there, sound, this node's, and every link of its chains holds."""
 
 from __future__ import annotations
 

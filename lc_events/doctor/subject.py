@@ -27,7 +27,7 @@ _BROKER = ("mqtt_url", "mqtt_password_file", "mqtt_ca_file", "mqtt_cert_file", "
 
 @dataclass(frozen=True)
 class Subject:
-    """A local controller's settings or a global manager's; a wrong one is replaced by its default, and told."""
+    """A local controller's settings or a global manager's; wrong ones are in `faults`, and their defaults here."""
 
     settings: LcSettings | GmSettings
     faults: tuple[str, ...]
@@ -46,7 +46,7 @@ class Subject:
 def read_subject(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> Subject:
     """Read what `run` or `gm` would read; `flags` by field name, None when not given.
 
-    It is the global manager's if only `GM_…` variables name a broker or a folder, as for other commands.
+    They are the global manager's if only `GM_…` variables name a broker or a folder, as for other commands.
     """
     given = {name: value for name, value in flags.items() if value is not None}
     program = GmSettings if _is_gm(given, environ) else LcSettings

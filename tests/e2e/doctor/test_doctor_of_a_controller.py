@@ -103,7 +103,7 @@ def test_a_controller_that_is_not_running_is_told_and_is_no_fault(working, exami
     found = examined(**settings_of(working))
     assert found.wrong == []
     assert "start it" in found.one("controller", "note").advice
-    assert "nothing runs with it" in found.one("state folder", "ok").says
+    assert "no process uses it" in found.one("state folder", "ok").says
 
 
 def test_a_controller_that_says_it_is_online_and_does_not_answer_is_told(working, examined, settings_of):
@@ -215,7 +215,7 @@ def test_a_future_event_is_a_clock_that_went_back(working, examined, settings_of
     working.tap.publish(working.topic("worker/{node}/w1/info"), orjson.dumps({"name": "x"}))
     working.stop()
     found = examined(**settings_of(working))
-    assert any("came at a moment that is" in finding.says for finding in found.of("clock")), found
+    assert any("is from a moment" in finding.says for finding in found.of("clock")), found
 
 
 def _ahead(lc, seconds):

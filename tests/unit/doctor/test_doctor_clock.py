@@ -45,7 +45,7 @@ def test_a_history_of_the_past_is_in_order(tmp_path):
 def test_an_event_in_the_future_means_that_the_clock_went_back(tmp_path):
     finding, *_ = found(tmp_path, told(-100, -100), ticked(at=facts(at(3600))))
     assert finding.level is Level.WRONG
-    assert re.search(r"version 2 is of a moment 3[56]\d\d s ahead", finding.says)
+    assert re.search(r"version 2 is from a moment 3[56]\d\d s ahead", finding.says)
 
 
 def test_a_clock_that_went_back_in_the_past_is_a_note(tmp_path):
@@ -77,7 +77,7 @@ def test_what_is_no_time_says_nothing(tmp_path, time):
 def test_a_status_of_the_future_means_that_a_clock_is_wrong_here_or_there(tmp_path):
     status = f'{{"state":"online","time":"{at(60)}"}}'.encode()
     [finding] = found(tmp_path, told(-100, -100), retained={"sedna/state/edge2/status": status})
-    assert "node edge2 came at a moment that is" in finding.says
+    assert "the status of node edge2 is from a moment" in finding.says
 
 
 def test_a_clock_that_is_set_while_we_look_is_told(tmp_path):
@@ -103,7 +103,7 @@ def test_the_zone_matters_where_a_job_has_a_window(tmp_path):
     assert zone_of(tmp_path / "1", "UTC", is_set=False).level is Level.OK
     finding = zone_of(tmp_path / "2", "UTC", is_set=False, trigger=WINDOW)
     assert finding.level is Level.NOTE
-    assert "windows 02:00-04:00 are meant in it" in finding.says
+    assert "windows 02:00-04:00 are read in it" in finding.says
     assert zone_of(tmp_path / "3", "UTC", is_set=True, trigger=WINDOW).level is Level.OK
 
 

@@ -70,7 +70,7 @@ def test_a_folder_that_is_not_there_and_what_is_none_are_wrong(places, tmp_path)
     (tmp_path / "file").touch()
     missing, file = places("/models", "/file", "s3://models", one=["models"])
     assert (missing.level, missing.says) == (Level.WRONG, f"{tmp_path}/models: No such file or directory")
-    assert (file.level, file.says) == (Level.WRONG, f"{tmp_path}/file is no folder")
+    assert (file.level, file.says) == (Level.WRONG, f"{tmp_path}/file is not a folder")
     assert "LC_MODEL_PLACES" in missing.advice
 
 
