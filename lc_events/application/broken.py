@@ -1,4 +1,4 @@
-"""What a check found wrong: the first version of a stream that cannot be as it was written, and why."""
+"""What a check found wrong: the first version of a stream that is not as it was written, and why."""
 
 from __future__ import annotations
 

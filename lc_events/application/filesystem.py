@@ -1,4 +1,4 @@
-"""Where a store must not lie: SQLite's write-ahead log needs memory that is shared, which no network gives."""
+"""Where a store must not lie: SQLite's write-ahead log needs shared memory, which no network file system has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NETWORK = re.compile(
 
 
 def network_file_system(path: Path, mounts: Path = _MOUNTS) -> str | None:
-    """The kind of network file system that `path` lies on (proc(5), mountinfo); None if it lies on no such one."""
+    """The kind of network file system that `path` lies on (proc(5), mountinfo); None for any other."""
     try:
         lines = mounts.read_text(errors="surrogateescape").splitlines()
     except OSError:

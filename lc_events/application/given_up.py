@@ -9,7 +9,7 @@ __all__ = ["given_up"]
 
 _NAMES = [event.__name__ for event in (e.TriggerFailed, e.ModelDeployed, e.JobDeleted)]
 _MOST_REPEATS = 1000
-"""Failures that are tried again, one an hour, that are passed over."""
+"""At most so many failures that are tried again (one an hour is stored) are passed over."""
 
 
 def given_up(journal: Journal, stream: str, *, until: int) -> e.TriggerFailed | None:

@@ -43,8 +43,8 @@ class Recent:
     def is_repeat(self, identity: Identity, context: str, undecided: Sequence[Known] = ()) -> bool:
         """Whether this content is a repeat: with the `dup` flag one of the last 64, else the very last in its context.
 
-        `context` is what makes the same words news: for a worker, that the job's conditions changed since. `undecided`
-        came after the remembered ones and is not committed yet.
+        Another `context` makes the same content news: for a worker, that the job's conditions changed since. The
+        `undecided` came after the remembered ones and are not committed yet.
         """
         recent = [*self._of(identity.scope), *((known.key, known.context) for known in undecided)][-KEPT:]
         if identity.dup:

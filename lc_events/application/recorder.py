@@ -197,7 +197,7 @@ class ChainedRecorder(SQLiteApplicationRecorder):
         while page := self.rows(stream=stream, gt=gt, lte=lte, names=names, limit=_PAGE):
             yield page
             if page[-1].version <= gt:
-                return  # as only a version does that is no number
+                return  # only a version that is not a number does not grow
             gt = page[-1].version
 
     def versions_by_time(self, stream: str, time: str) -> tuple[list[int], list[int]]:

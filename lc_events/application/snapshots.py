@@ -22,21 +22,21 @@ EVERY = 5000
 """Events of a stream from one snapshot to the next."""
 
 NOT_LOADED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What loading ends in where a snapshot is not what this code would have written."""
+"""What loading a snapshot raises that is not as this code would have written it."""
 
 
 class Snapshots:
     """The writing side, on the one writer's thread: `Committer.listen(Snapshots(journal).consider)`."""
 
     def __init__(self, journal: Journal, every: int = EVERY) -> None:
-        """What another version of this program left is dropped, for it folds otherwise."""
+        """Snapshots of other versions of this program are dropped, because those fold differently."""
         self._journal = journal
         self._every = every
         journal.rows.drop_snapshots(keep=SCHEMA)
         self._taken = journal.rows.newest_snapshots()
 
     def consider(self, states: Iterable[State]) -> None:
-        """Take snapshots of committed states whose last one is long ago; a commit each, every 5,000 events.
+        """Take a snapshot of each committed state that is 5,000 events past its last one, in a commit of its own.
 
         Where the store cannot be written just now, the next commit of that stream tries again.
         """

@@ -28,7 +28,7 @@ MAX_BYTES = 256 * 1024
 _ENVELOPE = 1024
 _EVENTS = 100
 _MOST_EVENTS = 1000
-"""About as many as ever fit; no more are read for a page."""
+"""About as many as can ever fit; no more are read for a page."""
 
 
 class _Question(NamedTuple):
@@ -72,7 +72,7 @@ def _version(question: _Question) -> int | None:
 
 
 def _time(text: str) -> str:
-    """A time as events carry it."""
+    """A time in the form that events carry."""
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is not None:
@@ -100,7 +100,7 @@ def _history(question: _Question) -> JsonObject:
         events.append(orjson.Fragment(event))
     if limit and not events:
         raise RefusedError(
-            f"version {first} alone is larger than an answer may be; read it by `export`", code="too_large"
+            f"version {first} alone is larger than an answer may be; read it with `lc-events export`", code="too_large"
         )
     following = first + len(events)
     return {"events": events, "next_version": following if following <= last else None}

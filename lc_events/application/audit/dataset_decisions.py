@@ -1,4 +1,4 @@
-"""The decisions of a dataset, taken again by the domain's own functions; what was seen of the file are facts."""
+"""The decisions of a dataset, taken again by the domain's own functions; what was seen of its file is a fact."""
 
 from __future__ import annotations
 

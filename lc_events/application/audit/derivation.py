@@ -16,7 +16,7 @@ __all__ = ["Decided", "Derivation", "Subject"]
 S = TypeVar("S")
 
 _DEFECTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What a fact of another shape than any that we write ends in."""
+"""What deciding raises on a fact of another shape than any that we write."""
 
 Decided = tuple[list[Event], S]
 """What a command gives: its events, and the state after them."""
@@ -26,9 +26,10 @@ class Subject(Protocol[S]):
     """A kind of stream whose decisions can be derived."""
 
     def decide(self, state: S, event: Event, following: Event | None) -> Decided[S] | None:
-        """What the command behind `event` gives today, `event` first; None for what nothing can call for on its own.
+        """What the command behind `event` gives today, `event` first.
 
-        An empty list where the command would have been refused, or would have decided nothing.
+        None for an event that no command gives by itself; an empty list where the command would have been refused, or
+        would have decided nothing.
         """
         ...
 
@@ -37,14 +38,14 @@ class Subject(Protocol[S]):
         ...
 
     def is_same(self, derived: Event, recorded: Event) -> bool:
-        """Whether they differ at most in what no decision rests on, and what cannot be derived."""
+        """Whether they differ only where no decision rests on it, or where it cannot be derived."""
         ...
 
 
 class Derivation(Generic[S]):
     """Follows one stream; `notes` say what could not be checked.
 
-    Events that one command gave were saved together, so that a decision that is cut short shows, too.
+    Events that one command gave were saved together, so a decision that was cut short is found, too.
     """
 
     def __init__(self, stream: str, state: S, subject: Subject[S], registry: Registry, notes: list[str]) -> None:
@@ -64,7 +65,7 @@ class Derivation(Generic[S]):
             try:
                 self._take(event, following)
             except _DEFECTS as error:
-                raise self._broken(event, f"it does not fit to the history before it: {error!r:.200}") from error
+                raise self._broken(event, f"it does not fit the history before it: {error!r:.200}") from error
             version = event.originator_version
             yield event
         if self._expected:
@@ -104,7 +105,7 @@ class Derivation(Generic[S]):
         self._compare(events[0], event)
 
     def _compare(self, derived: Event, recorded: Event) -> None:
-        """Raises BrokenError if they are not equal, but for what need not be."""
+        """Raises BrokenError unless they are the same, as `Subject.is_same` judges."""
         if derived == recorded:
             return
         if type(derived) is not type(recorded):
@@ -117,7 +118,7 @@ class Derivation(Generic[S]):
             raise self._broken(recorded, f"a {_named(recorded)} that does not follow: {_told(differing, theirs, ours)}")
 
     def _stored(self, event: Event) -> dict[str, object]:
-        """The fields as they come back from disk: tuples and lists are one."""
+        """The fields as they come back from disk, where tuples have become lists."""
         fields: dict[str, object] = orjson.loads(orjson.dumps(self._registry.stored(event)))
         return fields
 

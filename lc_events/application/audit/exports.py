@@ -35,9 +35,9 @@ def export_lines(node: str, rows: Iterable[StoredRow]) -> Generator[bytes]:
 
 
 def read_export(lines: Iterable[bytes]) -> Iterator[ExportedRow]:
-    """The rows of an export, in its order; a line that says otherwise than its stored bytes has a fault.
+    """The rows of an export, in its order; a line that contradicts its stored bytes has a fault.
 
-    Raises UsageError for a line that is none of an export, and for lines of several nodes.
+    Raises UsageError for a line that is not from an export, and for lines of several nodes.
     """
     node, stream, previous = None, "", EMPTY
     for number, line in enumerate(lines, start=1):
@@ -64,7 +64,7 @@ def _read(line: bytes, number: int) -> tuple[dict[str, object], ExportedRow]:
     except (ValueError, KeyError, TypeError, AttributeError):
         is_whole = False
     if not is_whole:
-        raise UsageError(f"line {number} is no line of an export; see `lc-events export`")
+        raise UsageError(f"line {number} is not from an export; `lc-events export` writes them")
     return fields, ExportedRow(node, row)
 
 
@@ -72,8 +72,8 @@ def _fault(fields: dict[str, object], exported: ExportedRow, previous: str) -> s
     try:
         rebuilt = orjson.loads(cloud_event(exported.node, exported.row, previous, raw=True))
     except (IntegrityError, ValueError):
-        return "its stored bytes are no event"
+        return "its stored bytes are not an event"
     if fields == rebuilt:
         return None
     differing = ", ".join(sorted(n for n in {**fields, **rebuilt} if fields.get(n) != rebuilt.get(n)))
-    return f"the line says otherwise than its stored bytes and the line before it: {differing}"
+    return f"the line contradicts its stored bytes or the line before it: {differing}"

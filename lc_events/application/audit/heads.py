@@ -38,13 +38,13 @@ def read_heads(lines: Iterable[str]) -> Iterator[SeenHead]:
             seen = _read(text)
             if seen is None:
                 raise UsageError(
-                    f"line {number} is no head: TOPIC PAYLOAD as `mosquitto_sub -v` prints it, or a payload"
+                    f"line {number} is not a head: give TOPIC PAYLOAD as `mosquitto_sub -v` prints it, or a payload"
                 )
             yield seen
 
 
 def heads_of(seen: Iterable[SeenHead], *, node: str, stream: str | None) -> tuple[dict[str, list[Head]], int]:
-    """The heads of a node's streams, and how many were of other nodes; a payload alone speaks of `stream`.
+    """The heads of a node's streams, and how many were of other nodes; a payload alone belongs to `stream`.
 
     Raises UsageError for a payload alone if there is no `stream`.
     """

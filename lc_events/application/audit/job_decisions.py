@@ -19,7 +19,7 @@ __all__ = ["JobDecisions"]
 
 
 class JobDecisions:
-    """Remembers GM's whole list of conditions, of which events hold what was new."""
+    """Remembers GM's whole list of conditions, since an event holds only the new ones."""
 
     def __init__(self) -> None:
         self._conditions: Sequence[JsonObject] = ()
@@ -49,7 +49,7 @@ class JobDecisions:
         return evolve(state, event)
 
     def is_same(self, derived: Event, recorded: Event) -> bool:
-        """GM's list may hold entries that we never saw, and what was wrong with a dataset is a fact of its own."""
+        """GM's list may hold entries that we never saw; trouble of an adopted job's dataset is not recorded before."""
         if isinstance(recorded, e.GlobalManagerMessageReceived) and isinstance(derived, type(recorded)):
             derived = replace(derived, conditions_hash=recorded.conditions_hash)
         if isinstance(recorded, e.Ticked) and isinstance(derived, e.Ticked) and recorded.cause == "adopted":

@@ -1,4 +1,4 @@
-"""How a user names a job, and what of it is a stream."""
+"""Names of jobs as users write and read them, and the streams that they stand for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def job_stream(job: str) -> str:
     elif job.count("/") == 2:
         namespace, kind, name = job.split("/")
     if not is_namespace(namespace) or kind not in (JOB_KIND, DATASET_KIND) or not is_resource_name(name):
-        raise UsageError(f"{job!r} names no job: NAMESPACE/NAME, or NAME in the namespace default")
+        raise UsageError(f"{job!r} is not the name of a job: give NAMESPACE/NAME, or NAME in the namespace default")
     return stream_id(namespace, kind, name)
 
 

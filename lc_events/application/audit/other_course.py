@@ -38,8 +38,8 @@ _Decision = tuple[list[Event], JobState]
 class Round(NamedTuple):
     """A training trigger: when, on how many samples.
 
-    `version` is that of the recorded trigger; of one that there was not, that of the fact that would have set it off,
-    None if that was no recorded one.
+    `version` is that of the recorded trigger. For a round that was not recorded it is that of the fact which would have
+    set it off; None if no recorded fact would have.
     """
 
     round: int
@@ -105,7 +105,7 @@ class OtherCourse:
             self._follow(group)
 
     def go_on(self, until: datetime) -> None:
-        """Let come what comes by itself."""
+        """Let happen what is due until then: ends of stages, openings of the window."""
         while self._alone and self._due and self._due[0].time <= until:
             due = heapq.heappop(self._due)
             facts = d.Facts(stamp(due.time), self._state.zone, model_places=self._state.model_places)
@@ -166,7 +166,7 @@ class OtherCourse:
             self._await_opening(now)
 
     def _carry_out(self, event: e.TrainingTriggered | e.EvaluationTriggered | e.DeployTriggered, now: datetime) -> None:
-        """What was decided gets done at once; when GM goes on is known from what was recorded."""
+        """What was decided is done at once; how long GM takes to go on is known from what was recorded."""
         stage, round_ = STAGES[type(event)], event.round
         if isinstance(event, e.DeployTriggered):
             _, self._state = outcomes.record_model(
@@ -205,7 +205,7 @@ class OtherCourse:
 
 
 def _decided(events: Sequence[Event]) -> list[tuple[str, int, int]]:
-    """What a group decided, as far as it counts."""
+    """What a group decided that can make two courses part."""
     return [
         (STAGES[type(event)], event.round, 0 if isinstance(event, e.DeployTriggered) else event.samples)
         for event in events

@@ -20,7 +20,7 @@ NO_WINDOW = "none"
 
 @dataclass(frozen=True)
 class OtherRule:
-    """What is to be otherwise; None leaves it as it was. `window` is `HH:MM-HH:MM`, or `none` for no window."""
+    """What is to be different; None leaves it as it was. `window` is `HH:MM-HH:MM`, or `none` for no window."""
 
     threshold: float | None = None
     operator: str | None = None
@@ -29,11 +29,11 @@ class OtherRule:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing would be otherwise."""
+        """Whether nothing would be different."""
         return self == OtherRule()
 
     def applied(self, spec: JsonObject) -> JsonObject:
-        """A job's spec under this rule; UsageError if there could be no such spec."""
+        """A job's spec under this rule; UsageError if no job can have that spec."""
         changed: dict[str, Any] = {**spec}
         train_spec = {**_object(spec.get("trainSpec"))}
         train_spec["trigger"] = self._trigger(_object(train_spec.get("trigger")))
@@ -43,7 +43,7 @@ class OtherRule:
         try:
             JobSpec.model_validate(changed)
         except ValidationError as error:
-            raise UsageError(f"there can be no such rule: {explain(error)}") from None
+            raise UsageError(f"no job can have this rule: {explain(error)}") from None
         return changed
 
     def _trigger(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class OtherRule:
         elif self.window is not None:
             start, dash, end = self.window.partition("-")
             if not dash:
-                raise UsageError(f"{self.window!r} is no window: HH:MM-HH:MM, or none")
+                raise UsageError(f"{self.window!r} is not a window: give HH:MM-HH:MM, or none")
             trigger["timer"] = {"start": start.strip(), "end": end.strip()}
         return trigger
 

@@ -15,7 +15,7 @@ __all__ = ["Provenance", "SampleFile", "provenance", "records_of"]
 
 
 class SampleFile(NamedTuple):
-    """A train or eval file: decided by `version`, what it holds, and the files that `written` says were written."""
+    """A train or eval file: decided by `version`, with `records` in it; `files` were written by version `written`."""
 
     version: int
     time: str
@@ -40,7 +40,7 @@ class Provenance(NamedTuple):
 
     @property
     def newest(self) -> int:
-        """The last event that is of this round."""
+        """The version of the last event of this round."""
         parts = (self.train, self.eval)
         versions = [part.written or part.version for part in parts if part is not None]
         return max([*versions, *([] if self.model is None else [int(str(self.model["version"]))])])

@@ -26,7 +26,7 @@ _MOST_REPEATS = 100
 
 
 class Standing(NamedTuple):
-    """Where a job stands, in a sentence; whom it waits for, since when; and further facts."""
+    """Where a job stands, in a sentence; what it waits for, since when; and further facts."""
 
     sentence: str
     waits_for: str

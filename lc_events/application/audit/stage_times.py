@@ -17,11 +17,11 @@ STAGES: dict[type[Event], str] = {
     e.EvaluationTriggered: "Eval",
     e.DeployTriggered: "Deploy",
 }
-"""Of the stages' triggers."""
+"""The stage that each trigger begins."""
 
 
 class StageTimes:
-    """Recorded durations; those that are `told` count more, and where a round has none, the median of its stage."""
+    """Durations: those that are `told`, else the recorded ones, else the median of the stage."""
 
     def __init__(self, events: Iterable[Event], told: Mapping[str, timedelta]) -> None:
         self._told = told
@@ -45,7 +45,7 @@ class StageTimes:
         self._of_stage[round_[1]].append(seconds)
 
     def of(self, generation: int, stage: str, round_: int) -> timedelta | None:
-        """How long a stage takes; None where none of its kind was recorded to its end."""
+        """How long a stage takes; None if it was never recorded to its end."""
         if stage in self._told:
             return self._told[stage]
         seconds = self._of_round.get((generation, stage, round_))

@@ -122,7 +122,7 @@ def check_store(archive: Archive[Any], heads: Heads) -> list[Checked]:
 def _check_snapshots(
     archive: Archive[Any], checked: Checked, yield_to_others: Callable[[], None] = do_not_yield
 ) -> Checked:
-    """A snapshot that another wrote would make `show` lie, although the history is sound."""
+    """A snapshot that somebody changed would make `show` wrong, although the history is sound."""
     journal, kind, stream = archive.journal, archive.kind, checked.stream
     if not checked.ok or kind.read_snapshot is None:
         return checked

@@ -43,7 +43,7 @@ def what_if(
 
     Until the two part, every fact is as it was. From then on only what nobody decided stays: samples, ticks that
     somebody asked for, changes of the job. Stages last as they were recorded, or as `told` (stage → duration).
-    UsageError for a rule that there can not be.
+    UsageError for a rule that no job can have.
     """
     course = OtherCourse(stream, rule, StageTimes(events, told or {}))
     for group in _groups(events):

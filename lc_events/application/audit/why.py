@@ -27,7 +27,7 @@ _EFFECTS = {
     "Eval": ("its eval file", "written"),
     "Deploy": ("it", "copied"),
 }
-"""What a decision sets off, and what is done with it."""
+"""What follows from a decision, and what is done with it."""
 _GM = "global manager"
 
 
@@ -111,12 +111,12 @@ def _standing(recall: Recall) -> Standing:
 
 
 def _being_done(recall: Recall, intent: Intent) -> Standing:
-    """It was decided; what it sets off is under way, or fails."""
+    """It was decided; what follows from it is under way, or fails."""
     failure, (effect, done), decided = recall.state.failure, _EFFECTS[intent.stage], _decided(recall, intent.stage)
     if failure is None:
         return Standing(f"{decided}; {effect} is being {done}", "storage", recall.time_of(intent.version))
     again = _next_try(failure, recall.moment)
-    text = f"{decided}, but {effect} cannot be {done} since {recall.clock(failure.since)[3:]}: {failure.error}"
+    text = f"{decided}, but {effect} could not be {done} since {recall.clock(failure.since)[3:]}: {failure.error}"
     facts: JsonObject = {
         "code": failure.code,
         "error": failure.error,
@@ -173,7 +173,7 @@ def _turn(recall: Recall, since: str | None) -> tuple[str, str]:
         return _GM, f"{stage} failed {length} ago, and the global manager is to let it train again"
     if stage is None:
         return _GM, "the global manager has not said what it waits for"
-    return _GM, f"it stands at {stage}/{type_} for {length}, and the global manager is to go on"
+    return _GM, f"it has stood at {stage}/{type_} for {length}, and the global manager is to go on"
 
 
 def _ended(recall: Recall, stage: str | None) -> str:
@@ -194,7 +194,7 @@ def _decided(recall: Recall, stage: str | None) -> str:
             return f"Round {round_} is evaluated on {eval_.samples} samples, as was decided {recall.clock(eval_.time)}"
         case "Deploy" if (deploy := recall.newest(e.DeployTriggered)) is not None and deploy.round == round_:
             return f"{_deployment(recall.state, deploy)}, as was decided {recall.clock(deploy.time)}"
-    return f"Round {round_} is another's decision" if round_ else "No round was decided yet"
+    return f"Round {round_} was decided by another controller" if round_ else "No round was decided yet"
 
 
 def _deployment(state: JobState, deploy: e.DeployTriggered) -> str:

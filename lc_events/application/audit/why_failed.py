@@ -13,7 +13,7 @@ __all__ = ["Failed", "failed"]
 
 
 class Failed(NamedTuple):
-    """A failure in words, to be added to the sentence unless that says it already, and its facts."""
+    """A failure: words to add to the sentence (none if that says it already), and its facts."""
 
     words: str
     facts: JsonObject

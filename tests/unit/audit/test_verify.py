@@ -213,7 +213,7 @@ def test_a_stream_that_only_a_head_knows_is_missing(path):
         (e.ModelDeployed, {"format": "onnx"}, 'format is "onnx", but its facts give "pkl"'),
         (e.GlobalManagerMessageReceived, {"generation": 2}, "generation is 2, but its facts give 1"),
         (e.GlobalManagerMessageReceived, {"conditions_count": 0}, "it does not fit|does not follow"),
-        (e.SamplesArrived, {"rows": "x"}, "it does not fit to the history before it"),
+        (e.SamplesArrived, {"rows": "x"}, "it does not fit the history before it"),
     ],
 )
 def test_a_decision_that_does_not_follow_is_found_although_the_chain_was_made_to_fit(path, event_class, changed, fault):

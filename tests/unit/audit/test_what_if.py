@@ -151,7 +151,7 @@ def test_a_changed_spec_keeps_the_other_rule():
         ({"operator": "~"}, "operator '~' is not one of"),
         ({"train_prob": 1.5}, "trainProb"),
         ({"window": "1-2"}, "is not a time of day"),
-        ({"window": "at night"}, "is no window"),
+        ({"window": "at night"}, "is not a window"),
         ({"threshold": float("inf")}, "finite"),
     ],
 )

@@ -146,7 +146,7 @@ def test_a_file_that_cannot_be_written_is_told_with_its_error_and_the_next_try(a
     answer = ask(failing, later=timedelta(seconds=65))
 
     assert answer.sentence == (
-        "Round 1 fired at 00:02: num_of_samples 7 is > 3, but its train file cannot be written since 00:03: "
+        "Round 1 fired at 00:02: num_of_samples 7 is > 3, but its train file could not be written since 00:03: "
         "no space left on /output; it is tried again within 60 s."
     )
     assert answer.facts["waits_for"] == "storage"
@@ -185,7 +185,7 @@ def test_a_report_that_gm_did_not_confirm(ask):
         (["Train/Ready", "Train/Starting"], "worker", "its worker has been starting for 4 min"),
         (["Train/Ready", "Train/Running"], "worker", "its worker has been running for 4 min"),
         (["Train/Running", "Train/Failed"], "global manager", "Train failed 4 min ago"),
-        (["Train/Running", "Train/Completed"], "global manager", "it stands at Train/Completed for 4 min"),
+        (["Train/Running", "Train/Completed"], "global manager", "it has stood at Train/Completed for 4 min"),
     ],
 )
 def test_whose_turn_it_is_after_the_report(ask, stages, waits_for, text):
@@ -297,7 +297,7 @@ def test_a_model_that_cannot_be_copied_is_not_deployed_yet(ask, words):
 
     sentence = ask(rounds).sentence
     assert sentence.startswith("The model of round 1 is to be deployed, as was decided at ")
-    assert sentence.endswith(f", but it cannot be copied since {at}: {words}; it is tried again within 60 s.")
+    assert sentence.endswith(f", but it could not be copied since {at}: {words}; it is tried again within 60 s.")
 
 
 def test_a_round_without_a_model_has_deployed_none(ask):
