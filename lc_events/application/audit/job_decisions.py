@@ -49,7 +49,10 @@ class JobDecisions:
         return evolve(state, event)
 
     def is_same(self, derived: Event, recorded: Event) -> bool:
-        """GM's list may hold entries that we never saw; trouble of an adopted job's dataset is not recorded before."""
+        """Whether they are the same, apart from two things that cannot be derived.
+
+        GM's list may hold entries that we never saw; trouble of a dataset at an adoption is recorded nowhere else.
+        """
         if isinstance(recorded, e.GlobalManagerMessageReceived) and isinstance(derived, type(recorded)):
             derived = replace(derived, conditions_hash=recorded.conditions_hash)
         if isinstance(recorded, e.Ticked) and isinstance(derived, e.Ticked) and recorded.cause == "adopted":

@@ -215,7 +215,7 @@ def test_a_future_event_is_a_clock_that_went_back(working, examined, settings_of
     working.tap.publish(working.topic("worker/{node}/w1/info"), orjson.dumps({"name": "x"}))
     working.stop()
     found = examined(**settings_of(working))
-    assert any("is from a moment" in finding.says for finding in found.of("clock")), found
+    assert any("the status of node" in finding.says for finding in found.of("clock")), found
 
 
 def _ahead(lc, seconds):
