@@ -74,7 +74,7 @@ def tail(
 
 def _filter(topics: Topics, node: str | None, stream: str | None) -> str:
     if node is not None and not is_word(node):
-        raise UsageError(f"--node {node!r}: a node is 1 to 64 of A-Z a-z 0-9 _ . -")
+        raise UsageError(f"--node {node!r}: the name of a node is 1 to 64 of A-Z a-z 0-9 _ . -")
     if stream is None:
         return topics.events_filter(node)
     namespace, _, name = parts_of(stream)

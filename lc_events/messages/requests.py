@@ -67,7 +67,7 @@ def read_addressee(payload: bytes) -> tuple[str | None, str | None]:
     data: JsonObject = loads_object(payload)
     request_id, reply_to = data.get("request_id"), data.get("reply_to")
     if reply_to is not None and not (isinstance(reply_to, str) and is_word(reply_to)):
-        raise RefusedError("reply_to is 1 to 64 of A-Z a-z 0-9 _ . -", code="reply_to")
+        raise RefusedError("reply_to must be 1 to 64 of A-Z a-z 0-9 _ . -", code="reply_to")
     return (request_id if isinstance(request_id, str) else None), reply_to
 
 

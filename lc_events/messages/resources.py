@@ -52,15 +52,15 @@ def _normal(path: str) -> str:
 def _url(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     if separator and scheme != "s3":
-        raise ValueError("a URL is a local absolute path or s3://bucket/key")
+        raise ValueError("a URL must be a local absolute path or s3://bucket/key")
     if separator and not rest.split("/")[0]:
-        raise ValueError("an s3:// URL names a bucket")
+        raise ValueError("an s3:// URL must name a bucket")
     if not separator and not url.startswith("/"):
-        raise ValueError("a local URL is an absolute path")
+        raise ValueError("a local URL must be an absolute path")
     if ".." in url.split("/"):
-        raise ValueError("a URL holds no '..': it could leave the root that is served")
+        raise ValueError("a URL must not hold '..': it could leave the root that is served")
     if any(ord(char) < 0x20 or ord(char) == 0x7F for char in url):
-        raise ValueError("a URL holds no control characters")
+        raise ValueError("a URL must not hold control characters")
     return url
 
 
@@ -70,13 +70,13 @@ def _default_namespace(namespace: object) -> object:
 
 def _checked_namespace(namespace: str) -> str:
     if not is_namespace(namespace):
-        raise ValueError("a namespace is an RFC 1123 label")
+        raise ValueError("a namespace must be an RFC 1123 label: a-z 0-9 and - inside")
     return namespace
 
 
 def _checked_name(name: str) -> str:
     if not is_resource_name(name):
-        raise ValueError("a name is an RFC 1123 subdomain")
+        raise ValueError("a name must be an RFC 1123 subdomain: labels of a-z 0-9 and - inside, with dots between")
     return name
 
 
@@ -117,7 +117,7 @@ class TriggerCondition(_Resource):
     def _read_numeric_threshold(cls, data: Any) -> Any:
         if isinstance(data, dict):
             if isinstance(data.get("threshold"), bool):
-                raise ValueError("threshold is a number")
+                raise ValueError("threshold must be a number")
             if data.get("threshold") in (None, ""):
                 return {**data, "threshold": 0.0}
         return data
@@ -129,9 +129,9 @@ class TriggerCondition(_Resource):
         if self.operator not in OPERATORS:
             raise ValueError(f"operator {self.operator[:20]!r} is not one of {' '.join(OPERATORS)}")
         if "[" in self.metric or "]" in self.metric:
-            raise ValueError(f"metric {self.metric[:40]!r} holds a bracket; the metric is num_of_samples")
+            raise ValueError(f"metric {self.metric[:40]!r} holds a bracket; write num_of_samples, without one")
         if not abs(self.threshold) < float("inf"):
-            raise ValueError("threshold is a finite number")
+            raise ValueError("threshold must be a finite number")
         return self
 
 
@@ -225,7 +225,7 @@ class JobStatus(_Resource):
 
 def _checked_api_version(version: str) -> str:
     if version != "sedna.io/v1alpha1":
-        raise ValueError("apiVersion is sedna.io/v1alpha1")
+        raise ValueError("apiVersion must be sedna.io/v1alpha1")
     return version
 
 
