@@ -63,7 +63,7 @@ def retry(
     ] = None,
     timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="How long to wait for it.")] = 10.0,
 ) -> None:
-    """Send a refused message through the broker again, as it came; what is refused once more is kept anew."""
+    """Send a refused message through the broker again, as it came; if it is refused again, it is kept again."""
     from lc_events.errors import UsageError
     from lc_events.mqtt.oneshot import send
     from lc_events.mqtt.packets import Publication

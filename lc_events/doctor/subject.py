@@ -1,4 +1,4 @@
-"""Whom to examine: the settings of the program that would run here, as far as they can be read."""
+"""What to examine: the settings of the program that would run here, as far as they can be read."""
 
 from __future__ import annotations
 

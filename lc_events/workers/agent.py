@@ -40,9 +40,9 @@ _log = logging.getLogger(__name__)
 class WorkerAgent:
     """Runs the work orders of `sedna/work/NODE/+` on this node and reports on `sedna/worker/NODE/WORKER/info`.
 
-    Everything is on disk below `settings.state_dir` before it is acknowledged or said, so that the agent may be killed
-    at any moment: programs that were interrupted are ended and run again (a program is run at least once), reports are
-    repeated with the same ids. The MQTT settings must name a client id.
+    Everything is on disk below `settings.state_dir` before it is acknowledged or reported, so that the agent may be
+    killed at any moment: programs that were interrupted are ended and run again (a program is run at least once),
+    reports are repeated with the same ids. The MQTT settings must name a client id.
     """
 
     def __init__(self, settings: AgentSettings, mqtt: MqttSettings, *, topics: Topics | None = None) -> None:

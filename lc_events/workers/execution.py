@@ -203,7 +203,7 @@ class Execution:
         with self._lock:
             if self._reason:
                 return 0
-            process = subprocess.Popen(  # noqa: S603 (what may be started, WORKER_ALLOW says)
+            process = subprocess.Popen(  # noqa: S603 (WORKER_ALLOW says what may be started)
                 program.argv,
                 cwd=self.run.work_folder,
                 env=dict(program.environment.variables),

@@ -1,4 +1,4 @@
-"""The agent's memory: one folder for each run, written before anything is acknowledged or said."""
+"""The agent's memory: one folder for each run, written before anything is acknowledged or reported."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Outbox:
         return sum(len(queue) for queue in self._queues.values())
 
     def add(self, report: Report) -> None:
-        """Say this after what the same worker said before."""
+        """Send this after the earlier reports of the same worker."""
         self._queues.setdefault(report.run.worker, deque()).append(report)
 
     def confirm(self, run: Run, status: str) -> None:
@@ -99,7 +99,7 @@ class Outbox:
         return [queue[0] for queue in self._queues.values() if queue[0].due <= now]
 
     def sent(self, report: Report, now: float) -> None:
-        """Say it again after a pause, which doubles from 1 s up to 60 s."""
+        """It was sent; it is due again after a pause, which doubles from 1 s up to 60 s."""
         report.attempts += 1
         report.due = now + pause_after(report.attempts)
 
@@ -108,6 +108,6 @@ class Outbox:
         return min((queue[0].due for queue in self._queues.values()), default=None)
 
     def connected(self) -> None:
-        """Say everything again now: nobody knows what was lost with the old connection."""
+        """Send everything again now: nobody knows what was lost with the old connection."""
         for queue in self._queues.values():
             queue[0].due, queue[0].attempts = 0.0, 0

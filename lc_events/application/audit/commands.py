@@ -55,7 +55,7 @@ def job_message(
 
 
 def told(state: JobState, conditions: Sequence[JsonObject]) -> DownMessage:
-    """GM says of the job as it is that it stands at these conditions."""
+    """GM's message that the job, unchanged, now stands at these conditions."""
     status: JsonObject = {"conditions": list(conditions)}
     content: JsonObject = {"kind": state.kind, "metadata": state.metadata, "spec": state.spec, "status": status}
     return DownMessage(None, "update", JOB_KIND, state.namespace, state.name, content, None)

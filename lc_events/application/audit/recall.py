@@ -75,7 +75,7 @@ class Recall:
         return state if isinstance(state, DatasetState) else None
 
     def condition_since(self) -> str | None:
-        """When GM told the condition that the job stands at."""
+        """When GM sent the condition at which the job stands."""
         version = self.state.version
         for _ in range(_MOST_REPEATS):
             message = self.newest(e.GlobalManagerMessageReceived, until=version)
