@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 
+from support.gm import dataset_manifest
 from support.heard import is_all_heard
 from support.invariants import Histories, assert_invariants
-from support.site import DATASET, Site, learning_job
+from support.site import Site, learning_job
 from support.tap import Tap
 from support.waiting import eventually
 
@@ -91,7 +92,7 @@ class Accidents:
         self._pause(0.3)
 
     def space_gone(self) -> None:
-        with self._site.no_space():
+        with self._site.lc.no_space():
             self._pause(1)
 
     def nothing(self) -> None:
@@ -105,7 +106,7 @@ def test_nothing_is_lost_and_nothing_happens_twice_whatever_breaks(tmp_path, acc
     with Site(tmp_path) as site, Tap(site.brokers.cloud.port, "sedna/events/#") as cloud:
         chaos = Accidents(site, accidents)
         site.lc.write("/data/ds.txt", "")
-        site.apply(*map(learning_job, JOBS), DATASET)
+        site.apply(*map(learning_job, JOBS), dataset_manifest())
         deadline = time.monotonic() + (minutes * 60 or SHORTLY)
         while time.monotonic() < deadline:
             chaos.next()

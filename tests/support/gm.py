@@ -36,6 +36,16 @@ def job_manifest(**changes: Any) -> dict[str, Any]:
     }
 
 
+def dataset_manifest(**changes: Any) -> dict[str, Any]:
+    """The dataset that `job_manifest` names; `changes` are of its spec."""
+    return {
+        "apiVersion": "sedna.io/v1alpha1",
+        "kind": "Dataset",
+        "metadata": {"name": "ds"},
+        "spec": {"url": "/data/ds.txt", "format": "txt", "nodeName": "edge1", **changes},
+    }
+
+
 def template(
     node: str | None = None,
     *,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -124,6 +126,19 @@ class ControllerProcess:
         """End and start again."""
         self.kill() if kill else self.stop()
         self.start()
+
+    @contextlib.contextmanager
+    def no_space(self) -> Iterator[None]:
+        """No file of the process can grow beyond what its write-ahead log has now, if it has one."""
+        pid, unlimited = self.pid, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            size = (self.state_dir / "events.db-wal").stat().st_size
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        try:
+            yield
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, unlimited)
 
     def births(self) -> list[Tapped]:
         """Each time it said that it is online."""

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
-from lc_events.application.journal import open_journal
 from lc_events.gm.client import apply_resource
-from lc_events.gm.events import GM_EVENTS
-from lc_events.gm.job import GmJob
-from lc_events.gm.ledger import fold_stream
-from lc_events.gm.views import job_view
 from lc_events.mqtt.settings import MqttSettings
 from lc_events.mqtt.topics import Topics
 from support.bridged import Bridged
 from support.gm import job_manifest, template
+from support.gm_store import stored_job
 from support.local_controller import ControllerProcess
 
 PROGRAM = """
@@ -35,6 +29,16 @@ pathlib.Path(os.environ["LC_RESULT_FILE"]).write_text(
 )
 """
 SERVER = "import time\nwhile True: time.sleep(1)"
+
+
+def started(command: str, log: Path, **settings: object) -> subprocess.Popen[bytes]:
+    """`lc-events run`, `gm` or `worker` as a process; `settings` are environment variables without their prefix."""
+    prefix = {"gm": "GM_", "run": "LC_", "worker": "WORKER_"}[command]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("LC_", "GM_", "WORKER_"))}
+    environment |= {f"{prefix}{name.upper()}": str(value) for name, value in settings.items()}
+    with log.open("ab") as output:
+        arguments = [sys.executable, "-m", "lc_events", command]
+        return subprocess.Popen(arguments, env=environment, stdout=output, stderr=output)
 
 
 class Site:
@@ -65,15 +69,9 @@ class Site:
 
     def start(self, command: str) -> None:
         """Start `gm` or `worker`."""
-        prefix = f"{command.upper()}_"
-        settings = {"MQTT_URL": f"mqtt://127.0.0.1:{self._ports[command]}", "STATE_DIR": str(self.folder / command)}
-        settings |= {"NODE": "edge1", "ROOT": str(self.lc.root)} if command == "worker" else {}
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("LC_", "GM_", "WORKER_"))}
-        environment = clean | {f"{prefix}{key}": value for key, value in settings.items()}
-        with (self.folder / f"{command}.log").open("ab") as log:
-            self._processes[command] = subprocess.Popen(
-                [sys.executable, "-m", "lc_events", command], env=environment, stdout=log, stderr=log
-            )
+        settings = {"mqtt_url": f"mqtt://127.0.0.1:{self._ports[command]}", "state_dir": self.folder / command}
+        settings |= {"node": "edge1", "root": self.lc.root} if command == "worker" else {}
+        self._processes[command] = started(command, self.folder / f"{command}.log", **settings)
 
     def kill(self, command: str) -> None:
         """End `gm` or `worker` with SIGKILL."""
@@ -89,14 +87,7 @@ class Site:
 
     def job_of_gm(self, name: str) -> Any:
         """A job as GM's store has it."""
-        journal = open_journal(self.folder / "gm" / "events.db", GM_EVENTS)
-        stream = f"default/lifelonglearningjob/{name}"
-        try:
-            job = fold_stream(stream, journal.stream(stream))
-        finally:
-            journal.close()
-        assert isinstance(job, GmJob)
-        return job_view(job)
+        return stored_job(self.folder / "gm", name)
 
     def set_clock(self, offset: timedelta) -> None:
         """Put the LC's clock forward or back."""
@@ -108,19 +99,6 @@ class Site:
         """Set the LC's clock."""
         self.set_clock(moment - datetime.now(UTC))
 
-    @contextlib.contextmanager
-    def no_space(self) -> Iterator[None]:
-        """No file of the LC can grow beyond what its write-ahead log has now."""
-        pid, unlimited = self.lc.pid, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            size = (self.lc.state_dir / "events.db-wal").stat().st_size
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-        try:
-            yield
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                resource.prlimit(pid, resource.RLIMIT_FSIZE, unlimited)
-
     def _stop(self) -> None:
         for process in self._processes.values():
             process.terminate()
@@ -128,19 +106,11 @@ class Site:
             process.wait(30)
 
 
-def learning_job(name: str) -> dict[str, Any]:
+def learning_job(name: str, *, train_node: str | None = None) -> dict[str, Any]:
     """A job whose programs train and evaluate at once, and serve until they are told to stop."""
     program = {"command": ["python"], "args": ["-c", PROGRAM]}
     manifest = job_manifest(metadata={"name": name}, outputDir=f"/output/{name}")
-    train = {**manifest["spec"]["trainSpec"], **template(**program)}
+    train = {**manifest["spec"]["trainSpec"], **template(train_node, **program)}
     manifest["spec"] |= {"trainSpec": train, "evalSpec": template(**program)}
     manifest["spec"] |= {"deploySpec": template(command=["python"], args=["-c", SERVER])}
     return manifest
-
-
-DATASET = {
-    "apiVersion": "sedna.io/v1alpha1",
-    "kind": "Dataset",
-    "metadata": {"name": "ds"},
-    "spec": {"url": "/data/ds.txt", "format": "txt", "nodeName": "edge1"},
-}

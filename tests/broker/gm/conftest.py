@@ -12,18 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.gm import dataset_manifest
+from support.gm_store import stored_job
 from support.mosquitto import Mosquitto
 from support.tap import Tap, Tapped
 from support.waiting import eventually
 
-from lc_events.application.journal import open_journal
 from lc_events.gm.client import apply_resource, delete_resource
-from lc_events.gm.events import GM_EVENTS
 from lc_events.gm.global_manager import GlobalManager
-from lc_events.gm.job import GmJob
-from lc_events.gm.ledger import fold_stream
 from lc_events.gm.outbox import Pauses
-from lc_events.gm.views import job_view
 from lc_events.messages.json import JsonObject
 from lc_events.mqtt.settings import MqttSettings
 from lc_events.mqtt.topics import Topics
@@ -115,14 +112,7 @@ class Cloud:
 
     def show(self, name: str = "job1") -> Any:
         """What `show` says of a job, from the store beside the running program."""
-        journal = open_journal(self.folder / "events.db", GM_EVENTS)
-        try:
-            stream = f"default/lifelonglearningjob/{name}"
-            job = fold_stream(stream, journal.stream(stream))
-            assert isinstance(job, GmJob)
-            return json.loads(json.dumps(job_view(job)))
-        finally:
-            journal.close()
+        return stored_job(self.folder, name)
 
     def stands(self, stage: str, type_: str) -> Any:
         """What `show` says once the job stands there."""
@@ -213,14 +203,6 @@ class Node:
         )
 
 
-DATASET: dict[str, Any] = {
-    "apiVersion": "sedna.io/v1alpha1",
-    "kind": "Dataset",
-    "metadata": {"name": "ds"},
-    "spec": {"url": "/data/ds.txt", "format": "txt", "nodeName": "edge1"},
-}
-
-
 @pytest.fixture
 def cloud(shared_mosquitto: Mosquitto, topic_root: str, tmp_path: Path) -> Iterator[Cloud]:
     """A cloud whose global manager the test starts."""
@@ -242,4 +224,4 @@ def edge2(cloud: Cloud) -> Node:
 
 @pytest.fixture
 def dataset() -> dict[str, Any]:
-    return json.loads(json.dumps(DATASET))
+    return dataset_manifest()

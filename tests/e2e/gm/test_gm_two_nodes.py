@@ -1,51 +1,26 @@
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.gm import job_manifest, template
+from support.gm import dataset_manifest
+from support.gm_store import stored_job
 from support.mosquitto import Mosquitto
+from support.site import learning_job, started
 from support.tap import Tap
 from support.waiting import eventually
 
-from lc_events.application.journal import open_journal
 from lc_events.gm.client import apply_resource, delete_resource
-from lc_events.gm.events import GM_EVENTS
-from lc_events.gm.job import GmJob
-from lc_events.gm.ledger import fold_stream
-from lc_events.gm.views import job_view
 from lc_events.mqtt.oneshot import retained
 from lc_events.mqtt.settings import MqttSettings
 from lc_events.mqtt.topics import Topics
 
-STREAM = "default/lifelonglearningjob/job1"
-PROGRAM = """
-import json, os, pathlib
-output = pathlib.Path(os.environ["OUTPUT_URL"])
-output.mkdir(parents=True, exist_ok=True)
-model = output / "index.pkl"
-model.write_text(os.environ.get("TRAIN_DATASET_URL") or os.environ["MODEL_URLS"])
-pathlib.Path(os.environ["LC_RESULT_FILE"]).write_text(
-    json.dumps({"results": [{"format": "pkl", "url": str(model), "metrics": {"acc": [0.5]}}]})
-)
-"""
-SERVER = "import time\nwhile True: time.sleep(1)"
-DATASET = {
-    "apiVersion": "sedna.io/v1alpha1",
-    "kind": "Dataset",
-    "metadata": {"name": "ds"},
-    "spec": {"url": "/data/ds.txt", "format": "txt", "nodeName": "edge1"},
-}
 
-
-class Site:
+class TwoNodes:
     """A global manager, and two nodes with LC and agent each, that share a file system; each a process."""
 
     def __init__(self, broker: Mosquitto, root: str, folder: Path) -> None:
@@ -59,15 +34,9 @@ class Site:
 
     def start(self, command: str, node: str = "") -> None:
         name = f"{command}-{node}"
-        prefix = {"gm": "GM_", "run": "LC_", "worker": "WORKER_"}[command]
-        settings = {"MQTT_URL": self._url, "STATE_DIR": str(self.folder / name), "TOPIC_ROOT": self.topics.root}
-        settings |= {"NODE": node, "ROOT": str(self.root)} if node else {}
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("LC_", "GM_", "WORKER_"))}
-        environ = {**clean, **{f"{prefix}{key}": value for key, value in settings.items()}}
-        with (self.folder / f"{name}.log").open("ab") as log:
-            self._processes[name] = subprocess.Popen(
-                [sys.executable, "-m", "lc_events", command], env=environ, stdout=log, stderr=log
-            )
+        settings = {"mqtt_url": self._url, "state_dir": self.folder / name, "topic_root": self.topics.root}
+        settings |= {"node": node, "root": self.root} if node else {}
+        self._processes[name] = started(command, self.folder / f"{name}.log", **settings)
 
     def kill(self, name: str) -> None:
         process = self._processes.pop(name)
@@ -85,13 +54,7 @@ class Site:
             file.writelines(f"imgs/{number:03}.jpg 0\n" for number in range(first, first + 10))
 
     def show(self) -> Any:
-        journal = open_journal(self.folder / "gm-" / "events.db", GM_EVENTS)
-        try:
-            job = fold_stream(STREAM, journal.stream(STREAM))
-        finally:
-            journal.close()
-        assert isinstance(job, GmJob)
-        return json.loads(json.dumps(job_view(job)))
+        return stored_job(self.folder / "gm-", "job1")
 
     def after_round(self, round_: int) -> Any:
         def done() -> Any:
@@ -103,8 +66,8 @@ class Site:
 
 
 @pytest.fixture
-def site(shared_mosquitto: Mosquitto, topic_root: str, tmp_path: Path) -> Iterator[Site]:
-    site = Site(shared_mosquitto, topic_root, tmp_path)
+def site(shared_mosquitto: Mosquitto, topic_root: str, tmp_path: Path) -> Iterator[TwoNodes]:
+    site = TwoNodes(shared_mosquitto, topic_root, tmp_path)
     site.start("gm")
     for node in ("edge1", "edge2"):
         site.start("run", node)
@@ -116,14 +79,8 @@ def site(shared_mosquitto: Mosquitto, topic_root: str, tmp_path: Path) -> Iterat
 def test_a_job_learns_on_one_node_trains_on_another_survives_both_ends_and_is_taken_back(
     site, shared_mosquitto
 ) -> None:
-    program = {"command": ["python"], "args": ["-c", PROGRAM]}
-    job = job_manifest(
-        trainSpec={**job_manifest()["spec"]["trainSpec"], **template("edge2", **program)},
-        evalSpec=template(**program),
-        deploySpec=template(command=["python"], args=["-c", SERVER]),
-    )
-    apply_resource(site.mqtt, site.topics, job)
-    apply_resource(site.mqtt, site.topics, DATASET)
+    apply_resource(site.mqtt, site.topics, learning_job("job1", train_node="edge2"))
+    apply_resource(site.mqtt, site.topics, dataset_manifest())
     site.append(0)
     shown = site.after_round(1)
     assert [f"{c['stage']}/{c['type']}" for c in shown["conditions"]] == [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import resource
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -17,20 +16,6 @@ from support.waiting import eventually
 JOB2 = "default/lifelonglearningjob/job2"
 LOCKED_SECONDS = 10
 SAID = "nothing is acknowledged until it works again"
-
-
-@contextlib.contextmanager
-def full_disk(lc: ControllerProcess) -> Iterator[None]:
-    """No file of the process can grow beyond what its write-ahead log has now."""
-    size = (lc.state_dir / "events.db-wal").stat().st_size
-    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-    pid = lc.pid
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, unlimited)
 
 
 @contextlib.contextmanager
@@ -66,7 +51,7 @@ def done(lc: ControllerProcess) -> list[str]:
 def test_without_space_nothing_is_acknowledged_and_with_space_it_carries_on(lc, gm, is_killed):
     stands(lc, gm)
     before, more = [f"a-{n}" for n in range(20)], [f"b-{n}" for n in range(20)]
-    with full_disk(lc):
+    with lc.no_space():
         send_results(gm, before)
         eventually(lambda: SAID in lc.log)
         send_results(gm, more)

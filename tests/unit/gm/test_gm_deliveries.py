@@ -3,6 +3,7 @@ from __future__ import annotations
 from support.gm import (
     Manager,
     controller_says,
+    dataset_manifest,
     job_manifest,
     model,
     template,
@@ -170,14 +171,6 @@ def test_the_resource_carries_what_an_api_server_would_set(manager: Manager) -> 
     }
 
 
-DATASET = {
-    "apiVersion": "sedna.io/v1alpha1",
-    "kind": "Dataset",
-    "metadata": {"name": "ds"},
-    "spec": {"url": "/data/ds.txt", "format": "txt", "nodeName": "edge1"},
-}
-
-
 def test_a_dataset_goes_to_its_node_and_moves_with_it() -> None:
     events: list[Event] = []
     state = GmDataset("default/dataset/ds")
@@ -188,18 +181,17 @@ def test_a_dataset_goes_to_its_node_and_moves_with_it() -> None:
         return decision[1]
 
     facts = Facts("2026-05-09T08:00:00.000000Z", "0" * 32)
-    state = keep(decisions.apply_dataset(state, DATASET, facts))
+    state = keep(decisions.apply_dataset(state, dataset_manifest(), facts))
     assert holders(state.deliveries) == ["edge1"]
     state = keep(decisions.receive_sample_count(state, "edge1", "id", {"numberOfSamples": 7}, facts.now))
     state = keep(decisions.receive_sample_count(state, "edge2", "id", {"numberOfSamples": 9}, facts.now))
     assert state.samples == 7
-    moved = {**DATASET, "spec": {**DATASET["spec"], "nodeName": "edge2"}}  # type: ignore[dict-item]
-    state = keep(decisions.apply_dataset(state, moved, facts))
+    state = keep(decisions.apply_dataset(state, dataset_manifest(nodeName="edge2"), facts))
     assert holders(state.deliveries) == ["edge2"]
     assert state.deliveries["edge1"].operation == "delete"
     assert isinstance(state.deliveries["edge2"], Delivery)
     assert state.body()["status"] == {"numberOfSamples": 7, "updateTime": facts.now}
     state = keep(decisions.delete_resource(state, facts))
     assert holders(state.deliveries) == []
-    state = keep(decisions.apply_dataset(state, DATASET, facts))
+    state = keep(decisions.apply_dataset(state, dataset_manifest(), facts))
     assert (state.generation, state.samples) == (2, 0)
