@@ -15,7 +15,7 @@ from lc_events.domain.events import Event
 from lc_events.errors import IntegrityError, RefusedError
 from lc_events.gm.dataset import GmDataset, fold_dataset
 from lc_events.gm.job import GmJob, fold_job
-from lc_events.messages.names import DATASET_KIND, JOB_KIND, Stream
+from lc_events.messages.names import DATASET_KIND, JOB_KIND, Stream, kind_of
 
 __all__ = ["SOURCE", "Changes", "Ledger", "State", "fold_stream"]
 
@@ -55,7 +55,7 @@ class Changes:
 
     def of(self, stream: Stream) -> State:
         """The job or dataset of a stream."""
-        return self.job(stream) if stream.split("/")[1] == JOB_KIND else self.dataset(stream)
+        return self.job(stream) if kind_of(stream) == JOB_KIND else self.dataset(stream)
 
     def keep(self, decision: tuple[list[Event], State]) -> bool:
         """Take in a decision; whether it held any event."""
@@ -137,4 +137,4 @@ class Ledger:
 
 def fold_stream(stream: Stream, events: Iterable[Event]) -> State:
     """The state of a job or a dataset, by the kind in the stream's name."""
-    return fold_job(stream, events) if stream.split("/")[1] == JOB_KIND else fold_dataset(stream, events)
+    return fold_job(stream, events) if kind_of(stream) == JOB_KIND else fold_dataset(stream, events)

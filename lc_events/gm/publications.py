@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lc_events.gm.deliveries import Delivery
 from lc_events.gm.job import Order
 from lc_events.messages.json import dumps
-from lc_events.messages.names import Stream
+from lc_events.messages.names import Stream, parts_of
 from lc_events.messages.secrets import Secrets, restore
 from lc_events.mqtt.packets import Publication
 from lc_events.mqtt.topics import Topics
@@ -19,7 +19,7 @@ def resource_message(
     topics: Topics, stream: Stream, delivery: Delivery, *, node: str, message_id: str, secrets: Secrets
 ) -> Publication:
     """Sedna's message about a resource, with an id; the secrets are put back, for an LC needs them."""
-    namespace, kind, name = stream.split("/")
+    namespace, kind, name = parts_of(stream)
     header = {
         "namespace": namespace,
         "resourceKind": kind,
