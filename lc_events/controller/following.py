@@ -27,6 +27,7 @@ from lc_events.domain.pauses import pause_after
 from lc_events.domain.stamp import stamp
 from lc_events.errors import StorageError
 from lc_events.faults import reach
+from lc_events.messages.names import DATASET_KIND, parts_of, stream_id
 from lc_events.runtime.clock import Clock
 
 __all__ = ["Following"]
@@ -132,7 +133,7 @@ class Following:
                 touched.add(state.stream)
             elif (stream := dataset_stream(state)) is not None:
                 touched.add(stream)
-                touched.update(f"{state.namespace}/dataset/{source.dataset}" for source in state.sources[:-1])
+                touched.update(stream_id(state.namespace, DATASET_KIND, each.dataset) for each in state.sources[:-1])
         for stream in touched:
             followed = self._followed.get(stream)
             if followed is None:
@@ -141,7 +142,7 @@ class Following:
                 self._request(followed)
 
     def _spool_folder(self, stream: str) -> Path:
-        namespace, _, name = stream.split("/")
+        namespace, _, name = parts_of(stream)
         return self._folder / namespace / name
 
     def _follow(self, state: DatasetState) -> None:
@@ -315,7 +316,7 @@ class Following:
 
     def _tend(self, followed: _Followed) -> None:
         """Put back what live jobs need and the spool lost, and free it below the oldest record that they need."""
-        namespace, _, name = followed.stream.split("/")
+        namespace, _, name = parts_of(followed.stream)
         needed: list[tuple[int, int]] = []
         for job in self._world.jobs():
             if job.is_live and job.namespace == namespace:

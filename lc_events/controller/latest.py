@@ -11,7 +11,7 @@ from lc_events.domain.dataset import DatasetState
 from lc_events.domain.job import JobState
 from lc_events.domain.views import dataset_view, job_view
 from lc_events.messages.json import dumps
-from lc_events.messages.names import JOB_KIND
+from lc_events.messages.names import JOB_KIND, parts_of
 from lc_events.mqtt.packets import Publication
 from lc_events.mqtt.topics import Topics
 
@@ -76,7 +76,7 @@ class LatestValues:
                     yield publication
 
     def _values(self, stream: str) -> Iterator[Publication]:
-        namespace, kind, name = stream.split("/")
+        namespace, kind, name = parts_of(stream)
         state = self._world.get(stream)
         if stream in self._world.broken:
             return

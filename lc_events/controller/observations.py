@@ -14,6 +14,7 @@ from lc_events.domain.dataset import DatasetState, observe_dataset, reset_datase
 from lc_events.domain.decisions import Facts, Samples, add_samples
 from lc_events.domain.job import JobState
 from lc_events.messages.json import JsonObject
+from lc_events.messages.names import parts_of
 
 __all__ = ["Observed", "Reread", "Sighting", "place_of"]
 
@@ -39,7 +40,7 @@ class Sighting:
 
     def samples(self, epoch: int, batch: Batch) -> Samples:
         """A batch as the domain sees it."""
-        name = self.stream.split("/")[2]
+        _, _, name = parts_of(self.stream)
         return Samples(name, self.url, self.format, batch.header, epoch, batch.rows, batch.bytes, batch.spooled)
 
 

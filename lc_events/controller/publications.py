@@ -11,7 +11,7 @@ from lc_events.application.recorder import StoredRow
 from lc_events.domain import events as e
 from lc_events.messages.gm import up
 from lc_events.messages.json import Json, JsonObject
-from lc_events.messages.names import JOB_KIND
+from lc_events.messages.names import JOB_KIND, parts_of
 from lc_events.messages.worker import done
 from lc_events.mqtt.packets import Publication
 from lc_events.mqtt.topics import Topics
@@ -35,7 +35,7 @@ class Publications:
         content = None if make is None else make(event)
         if content is None:
             return None
-        namespace, kind, name = row.stream.split("/")
+        namespace, kind, name = parts_of(row.stream)
         payload = up(
             event_id(self._node, row.stream, row.version, row.hash),
             kind=str(getattr(event, "resource_kind")),  # noqa: B009 - every event that reports has it
@@ -58,7 +58,7 @@ class Publications:
 
     def cloud_event(self, row: StoredRow, previous_hash: str) -> Publication:
         """The event as CloudEvents 1.0 structured JSON (CONTRACT section 6)."""
-        namespace, kind, name = row.stream.split("/")
+        namespace, kind, name = parts_of(row.stream)
         topic = self._topics.event_job if kind == JOB_KIND else self._topics.event_dataset
         return Publication(topic(self._node, namespace, name), cloud_event(self._node, row, previous_hash))
 

@@ -13,16 +13,11 @@ from lc_events.domain.events import Event
 from lc_events.domain.job import JobState, output_place
 from lc_events.domain.job_fold import fold
 from lc_events.errors import IntegrityError
-from lc_events.messages.names import DATASET_KIND, JOB_KIND, stream_id
+from lc_events.messages.names import DATASET_KIND, JOB_KIND, kind_of, stream_id
 
-__all__ = ["State", "World", "dataset_stream", "fresh", "kind_of"]
+__all__ = ["State", "World", "dataset_stream", "fresh"]
 
 State = JobState | DatasetState
-
-
-def kind_of(stream: str) -> str:
-    """The kind in `NAMESPACE/KIND/NAME`."""
-    return stream.split("/")[1]
 
 
 def fresh(stream: str) -> State:
