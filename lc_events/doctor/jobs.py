@@ -12,6 +12,7 @@ from lc_events.doctor.finding import Finding, note, ok, wrong
 from lc_events.domain import events as e
 from lc_events.domain.job import JobState
 from lc_events.domain.pauses import LONGEST_PAUSE
+from lc_events.messages.secrets import CREDENTIAL
 
 __all__ = ["check_effects", "check_reports"]
 
@@ -67,7 +68,7 @@ _ADVICE = {
     "no_space": "make room on the disk",
     "denied": "give the controller's user, or the job's credential, the right to what the message names: to read it, "
     "or to write there",
-    "credential": "correct the annotation sedna.io/credential",
+    "credential": f"correct the annotation {CREDENTIAL}",
     "missing": "the file is gone: bring it back",
 }
 
