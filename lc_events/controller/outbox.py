@@ -79,7 +79,8 @@ class Outbox:
         self._begun = 0
         """The connection on which the log was begun."""
         self._stopping = False
-        self._has_news = True
+        self._has_news = False
+        """The log may have grown since it was last read."""
         self._in_flight: dict[int, _Sent] = {}
         self._latest_sent = float("-inf")
         self._birth: Publication | None = None
@@ -120,7 +121,6 @@ class Outbox:
             self._in_flight.clear()
             self._birth = birth
             self._latest.all_changed()
-            self._has_news = True
             self._changed.notify_all()
 
     def published(self, ticket: int, error: str | None) -> None:
@@ -177,8 +177,8 @@ class Outbox:
     def _run(self) -> None:
         while self._wait():
             try:
-                self._send_direct()
                 connection = self._begin()
+                self._send_direct()
                 self._send_repeats()
                 is_behind = self._send_log(connection)
                 if not is_behind or self._clock.monotonic() - self._latest_sent >= _LATEST_WHEN_BEHIND:
@@ -194,16 +194,17 @@ class Outbox:
                 self._pause()
 
     def _begin(self) -> int:
-        """Look, on a new connection, how far the broker has the log; the connection's number.
+        """Say the birth on a new connection and look how far the broker has the log; the connection's number.
 
-        Of what a killed broker lost only events are sent again: reports and `done` are repeated end to end. A broker
-        that is killed after the look ends the connection.
+        Answers do not wait for the look either. Of what a killed broker lost only events are sent again: reports and
+        `done` are repeated end to end. A broker that is killed after the look ends the connection.
         """
         while True:
             with self._changed:
                 connection = self._connection
                 if connection == self._begun:
                     return connection
+            self._send_direct()
             try:
                 position = self._mark.begin(self._progress.newest, end=self._journal.rows.max_notification_id() or 0)
             except BrokerError:
@@ -213,23 +214,32 @@ class Outbox:
                 self._log.begin(position, urgent_sent_to=self._progress.newest)
                 self._progress.begin(position)
                 self._begun = connection
+                self._has_news = True
 
     def _pause(self) -> None:
         with self._changed:
             self._changed.wait(1.0)
-            self._has_news = True
+            self._has_news = True  # for what could not be read
 
     def _wait(self) -> bool:
         """Wait for something to send; False once stopped and all of it is confirmed, or cannot be sent."""
         with self._changed:
             while True:
                 due = self._due_in()
-                has_work = self._has_news or self._log.has_pending_events() or self._direct or self._repeats or due == 0
-                if self._connected and has_work:
+                if self._connected and (self._has_work() or due == 0):
                     return True
                 if self._stopping and not (self._connected and self._in_flight):
                     return False
                 self._changed.wait(_IDLE if due is None or not self._connected else due)
+
+    def _has_work(self) -> bool:
+        return (
+            self._begun != self._connection
+            or self._has_news
+            or self._log.has_pending_events()
+            or bool(self._direct)
+            or bool(self._repeats)
+        )
 
     def _due_in(self) -> float | None:
         now = self._now()

@@ -25,6 +25,7 @@ from lc_events.mqtt.topics import Topics
 from lc_events.runtime.clock import SystemClock
 
 BIRTH = Publication("sedna/state/edge1/status", b"{}", retain=True)
+NEXT_BIRTH = Publication(BIRTH.topic, b'{"session":"next"}', retain=True)
 MARK = "sedna/state/edge1/outbox"
 HISTORY = given(gm(condition("Train", "Waiting")), *[ticked()] * 5, arrive(10), written())
 
@@ -86,6 +87,10 @@ def versions_told(broker: Broker) -> list[int]:
     return [orjson.loads(each.payload)["sequence"] for _, each in broker.taken if "/events/" in each.topic]
 
 
+def positions_marked(broker: Broker) -> list[int]:
+    return [orjson.loads(each.payload)["position"] for _, each in broker.taken if each.topic == MARK]
+
+
 def test_the_position_follows_what_the_broker_confirmed(journal):
     broker, positions = Broker(), []
     outbox = outbox_of(journal, broker, positions)
@@ -139,8 +144,7 @@ def test_it_begins_where_the_brokers_own_mark_stands_and_leaves_the_mark_at_the_
     finish(outbox, broker)
     assert versions_told(broker) == told
     assert len([each for _, each in broker.taken if "/up/" in each.topic]) == 1
-    marks = [publication for _, publication in broker.taken if publication.topic == MARK]
-    assert orjson.loads(marks[-1].payload)["position"] == len(HISTORY.events)
+    assert positions_marked(broker)[-1] == len(HISTORY.events)
 
 
 def test_a_connection_that_comes_during_the_look_gets_nothing_before_a_look_of_its_own(journal):
@@ -163,6 +167,44 @@ def test_a_connection_that_comes_during_the_look_gets_nothing_before_a_look_of_i
         eventually(lambda: broker.confirm(outbox) or outbox.position == end)
     finish(outbox, broker)
     assert versions_told(broker) == told
+
+
+def test_the_birth_of_a_connection_that_comes_during_the_look_is_said_before_anything_else_on_it(journal):
+    broker, births = Broker(), iter([NEXT_BIRTH])
+
+    def look(_topic: str) -> None:
+        if (birth := next(births, None)) is not None:
+            outbox.connected(birth)
+
+    outbox = outbox_of(journal, broker, [], mark=OutboxMark(MARK, SystemClock(), look))
+    outbox.start()
+    outbox.connected(BIRTH)
+    eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
+    finish(outbox, broker)
+    assert [publication for _, publication in broker.taken[:2]] == [BIRTH, NEXT_BIRTH]
+
+
+class ConnectingAgain(Broker):
+    """Has the next connection already when it takes the report of the second sending."""
+
+    def publish(self, publication: Publication) -> int:
+        ticket = super().publish(publication)
+        if [each.topic for _, each in self.taken].count(publication.topic) == 2 and "/up/" in publication.topic:
+            self.outbox.connected(NEXT_BIRTH)
+        return ticket
+
+
+def test_a_connection_that_comes_amid_a_round_of_the_one_before_is_begun_without_any_commit(journal):
+    broker, looks = ConnectingAgain(), []
+    outbox = outbox_of(journal, broker, [], mark=OutboxMark(MARK, SystemClock(), looks.append))
+    broker.outbox = outbox
+    outbox.start()
+    outbox.connected(BIRTH)
+    eventually(lambda: broker.confirm(outbox) or len(HISTORY.events) in positions_marked(broker))
+    outbox.repeat(HISTORY.state.stream, range(1, len(HISTORY.events) + 1))
+    eventually(lambda: broker.confirm(outbox) or NEXT_BIRTH in [publication for _, publication in broker.taken])
+    eventually(lambda: broker.confirm(outbox) or looks == [MARK, MARK])
+    finish(outbox, broker)
 
 
 def test_a_new_report_does_not_wait_behind_all_that_is_told_again(tmp_path):
