@@ -1,4 +1,4 @@
-"""Where the URLs of jobs and datasets lead: files below one root, or objects as each one's own credential sees them."""
+"""Where the URLs of jobs and datasets lead: files below one root, or objects seen with the credential of each."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Locations:
         closed: Collection[Path] = (),
         model_places: tuple[str, ...] = (),
     ) -> Locations:
-        """Files and S3 as settings have them; what is `closed` is kept from jobs, for whoever writes for them."""
+        """Files and S3 as the settings say; no job's model is read from a `closed` path, and no file written to one."""
         local = LocalStorage(settings.root, closed=closed)
         clients = S3Clients(ca_file=settings.s3_ca_file, timeout=settings.s3_timeout_seconds)
         return cls(world, secrets, Storages(local, clients), settings.root, model_places)
@@ -69,7 +69,7 @@ class Locations:
         return None if is_s3(url) else self._root / url.lstrip("/")
 
     def real_place(self, url: str) -> str:
-        """The folder behind an output URL, links followed as they were when it was first met; or what the URL says."""
+        """The folder behind an output URL, links followed as they were at first; the URL itself if they cannot be."""
         try:
             return self._storages.real_place(url)
         except StorageError:
@@ -99,7 +99,7 @@ class Locations:
         return self._storages.storage_for(url, self._of_job(job) if is_s3(url) else None)
 
     def copy(self, job: JobState, source: str, target: str) -> WrittenFile:
-        """Copy a model of a job; one that does not count is refused with code `outside`, links followed."""
+        """Copy a model of a job; StorageError `outside` for one that lies elsewhere than models may, links followed."""
         if not is_trusted_model(source, job.output_dir, self._model_places):
             words = f"{source} lies neither below the job's outputDir {job.output_dir} {NOR_IN_A_PLACE}"
             raise StorageError(words, code="outside")
@@ -117,7 +117,7 @@ class Locations:
         return _lane(job.output_dir, lambda: self._of_job(job))
 
     def lane_of_copy(self, job: JobState, source: str) -> str:
-        """The same, of copying a model: one that comes from a server may take as long as that."""
+        """The same of copying a model: one that comes from a server takes as long as that server."""
         return _lane(source if is_s3(source) else job.output_dir, lambda: self._of_job(job))
 
     def lane_of_dataset(self, dataset: str, url: str) -> str:
