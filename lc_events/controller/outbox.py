@@ -33,6 +33,7 @@ _EVENTS_AT_ONCE = 20
 _LATEST_SECONDS = 0.003
 _LATEST_WHEN_BEHIND = 0.05
 _IDLE = 5.0
+_PAUSE = 1.0
 _ASK_AGAIN = 60.0
 _DIRECT = 10_000
 _REMEMBERED = 10_000
@@ -176,6 +177,7 @@ class Outbox:
 
     def _run(self) -> None:
         while self._wait():
+            before = self._connection, self._stopping
             try:
                 connection = self._begin()
                 self._send_direct()
@@ -188,10 +190,11 @@ class Outbox:
                 _log.debug("%s", error)
             except (LcError, *STORE_ERRORS) as error:
                 _log.error("the log cannot be read: %s", error)
-                self._pause()
             except Exception:  # noqa: BLE001 - the outbox must outlive any defect
                 _log.exception("the outbox failed")
-                self._pause()
+            else:
+                continue
+            self._pause(before)
 
     def _begin(self) -> int:
         """Say the birth on a new connection and look how far the broker has the log; the connection's number.
@@ -205,20 +208,19 @@ class Outbox:
                 if connection == self._begun:
                     return connection
             self._send_direct()
-            try:
-                position = self._mark.begin(self._progress.newest, end=self._journal.rows.max_notification_id() or 0)
-            except BrokerError:
-                self._pause()
-                raise
+            position = self._mark.begin(self._progress.newest, end=self._journal.rows.max_notification_id() or 0)
             with self._changed:
                 self._log.begin(position, urgent_sent_to=self._progress.newest)
                 self._progress.begin(position)
                 self._begun = connection
                 self._has_news = True
 
-    def _pause(self) -> None:
+    def _pause(self, before: tuple[int, bool]) -> None:
+        """Wait before the next try, whatever is committed; a stop or a new connection since `before` ends it."""
         with self._changed:
-            self._changed.wait(1.0)
+            self._changed.wait_for(
+                lambda: (self._connection, self._stopping) != before or not self._connected, timeout=_PAUSE
+            )
             self._has_news = True  # for what could not be read
 
     def _wait(self) -> bool:

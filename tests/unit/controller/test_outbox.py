@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import itertools
 import threading
+import time
 from pathlib import Path
 
 import orjson
@@ -20,6 +21,7 @@ from lc_events.controller.outbox_mark import OutboxMark
 from lc_events.controller.publications import Publications
 from lc_events.controller.world import World
 from lc_events.domain.events import LC_EVENTS, Registry
+from lc_events.errors import BrokerError
 from lc_events.mqtt.packets import DISCONNECTED, Publication
 from lc_events.mqtt.topics import Topics
 from lc_events.runtime.clock import SystemClock
@@ -205,6 +207,43 @@ def test_a_connection_that_comes_amid_a_round_of_the_one_before_is_begun_without
     eventually(lambda: broker.confirm(outbox) or NEXT_BIRTH in [publication for _, publication in broker.taken])
     eventually(lambda: broker.confirm(outbox) or looks == [MARK, MARK])
     finish(outbox, broker)
+
+
+class FailingLook:
+    """A broker that lets nobody look at the first try."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def __call__(self, _topic: str) -> None:
+        self.times.append(time.monotonic())
+        if len(self.times) == 1:
+            raise BrokerError("connection refused")
+
+
+def test_commits_do_not_hasten_the_look_after_one_that_failed(journal):
+    broker, look = Broker(), FailingLook()
+    outbox = outbox_of(journal, broker, [], mark=OutboxMark(MARK, SystemClock(), look))
+    outbox.start()
+    outbox.connected(BIRTH)
+    eventually(lambda: outbox.wake([]) or len(look.times) == 2)
+    finish(outbox, broker)
+    assert look.times[1] - look.times[0] >= 1.0
+
+
+@pytest.mark.parametrize("comes", ["connection", "stop"])
+def test_a_new_connection_and_a_stop_do_not_wait_for_the_look_after_one_that_failed(journal, comes, monkeypatch):
+    monkeypatch.setattr("lc_events.controller.outbox._PAUSE", 3600.0)
+    broker, look = Broker(), FailingLook()
+    outbox = outbox_of(journal, broker, [], mark=OutboxMark(MARK, SystemClock(), look))
+    outbox.start()
+    outbox.connected(BIRTH)
+    eventually(lambda: len(look.times) == 1)
+    if comes == "connection":
+        outbox.connected(NEXT_BIRTH)
+        eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
+    finish(outbox, broker)
+    assert versions_told(broker) == list(range(1, len(HISTORY.events) + 1))
 
 
 def test_a_new_report_does_not_wait_behind_all_that_is_told_again(tmp_path):
