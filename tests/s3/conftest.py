@@ -7,12 +7,15 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from support.local_controller import ControllerProcess
+from support.played_gm import PlayedGm
 from support.ports import answers, free_port
 from support.s3 import storage_at
 from support.s3_proxy import S3Proxy
 from support.waiting import eventually
 
 from lc_events.demo.s3_server import S3Server, find_weed
+from lc_events.storage.s3 import S3Storage
 
 
 @pytest.fixture(scope="session")
@@ -53,3 +56,15 @@ def proxy(moto_endpoint: str) -> Iterator[S3Proxy]:
 def prefix() -> str:
     """A folder in the bucket `bkt` that no other test uses."""
     return f"s3://bkt/{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def storage(moto_endpoint: str) -> S3Storage:
+    """The server itself, past the proxy."""
+    return storage_at(moto_endpoint)
+
+
+@pytest.fixture
+def gm(lc: ControllerProcess) -> PlayedGm:
+    """GM of the controller that the test's file starts."""
+    return PlayedGm(lc)

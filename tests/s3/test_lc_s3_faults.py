@@ -37,17 +37,6 @@ def lc(shared_mosquitto, topic_root, tmp_path):
         yield controller
 
 
-@pytest.fixture
-def gm(lc):
-    return PlayedGm(lc)
-
-
-@pytest.fixture
-def storage(moto_endpoint):
-    """The server itself, past the proxy."""
-    return storage_at(moto_endpoint)
-
-
 def events(lc, stream, name):
     """Events of a stream of that name."""
     with_name = lc.journal().stream(f"default/{stream}")

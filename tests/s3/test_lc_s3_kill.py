@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 from support.local_controller import ControllerProcess
-from support.played_gm import PlayedGm, deployed
+from support.played_gm import deployed
 from support.s3 import annotations, objects, open_uploads, s3_dataset, storage_at, train_ready_at
 from support.s3_proxy import Fault
 from support.sedna import condition, output
@@ -22,11 +22,6 @@ def lc(shared_mosquitto, topic_root, tmp_path):
     settings = {"dataset_seconds": 0.2, "s3_timeout_seconds": 60, "model_places": "s3://other,/models"}
     with ControllerProcess(tmp_path, port=shared_mosquitto.port, topic_root=topic_root, **settings) as controller:
         yield controller
-
-
-@pytest.fixture
-def gm(lc):
-    return PlayedGm(lc)
 
 
 def samples(first, last, width=8):

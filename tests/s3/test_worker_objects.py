@@ -94,11 +94,6 @@ class Trial:
 
 
 @pytest.fixture
-def storage(moto_endpoint):
-    return storage_at(moto_endpoint)
-
-
-@pytest.fixture
 def trial(tmp_path, proxy, prefix):
     def make(program, **changes):
         changes["env"] = {name: value.replace("PREFIX", prefix) for name, value in changes.get("env", {}).items()}

@@ -28,11 +28,6 @@ def lc(shared_mosquitto, tmp_path_factory):
         yield controller
 
 
-@pytest.fixture
-def gm(lc):
-    return PlayedGm(lc)
-
-
 def bad(name: str, path: str, value: object) -> dict:
     """A job with one thing wrong: `path` are keys with dots, the value None takes the last one out."""
     resource = copy.deepcopy(job_resource(WAITING, name=name, output_dir=f"/output/{name}"))

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from support.local_controller import ControllerProcess
-from support.played_gm import PlayedGm
 
 from lc_events.doctor.examination import examine
 from lc_events.doctor.finding import Finding, Level
@@ -87,15 +85,3 @@ def _settings_of(lc: ControllerProcess, **changes: object) -> dict[str, object]:
         "timezone": "UTC",
         **changes,
     }
-
-
-@pytest.fixture
-def lc(shared_mosquitto, topic_root: str, tmp_path: Path) -> Iterator[ControllerProcess]:
-    """A running controller of the test's own."""
-    with ControllerProcess(tmp_path, port=shared_mosquitto.port, topic_root=topic_root) as controller:
-        yield controller
-
-
-@pytest.fixture
-def gm(lc: ControllerProcess) -> PlayedGm:
-    return PlayedGm(lc)
