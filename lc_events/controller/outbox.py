@@ -16,7 +16,7 @@ from lc_events.controller.outbox_mark import OutboxMark
 from lc_events.controller.outbox_progress import Progress
 from lc_events.controller.publications import Publications
 from lc_events.controller.world import State
-from lc_events.errors import BrokerError, LcError
+from lc_events.errors import BrokerError, LcError, UsageError
 from lc_events.faults import reach
 from lc_events.mqtt.packets import DISCONNECTED, Publication
 from lc_events.runtime.clock import Clock
@@ -188,6 +188,8 @@ class Outbox:
                     self._send_mark(connection)
             except BrokerError as error:
                 _log.debug("%s", error)
+            except UsageError as error:  # of the look, for which the TLS files are read anew
+                _log.error("the broker cannot be asked how far it has the log: %s", error)
             except (LcError, *STORE_ERRORS) as error:
                 _log.error("the log cannot be read: %s", error)
             except Exception:  # noqa: BLE001 - the outbox must outlive any defect

@@ -25,7 +25,10 @@ class OutboxMark:
     """
 
     def __init__(self, topic: str, clock: Clock, look: Callable[[str], bytes | None] | None = None) -> None:
-        """`look` says what the broker retains on a topic, or BrokerError; None where nothing outlives a broker."""
+        """`look` says what the broker retains on a topic; None where nothing outlives a broker.
+
+        It raises BrokerError, or UsageError where a TLS file cannot be read.
+        """
         self.topic = topic
         self._clock = clock
         self._look = look
@@ -36,7 +39,8 @@ class OutboxMark:
     def begin(self, position: int, *, end: int) -> int:
         """From which position to send events on a new connection, where `end` is the last of the log; waits for a look.
 
-        BrokerError if the broker did not answer. One that does not let us look or leave a mark has what it confirmed.
+        BrokerError if the broker did not answer, UsageError of a TLS file. A broker that does not let us look or leave
+        a mark has what it confirmed.
         """
         self._published = None
         if self._look is None or self._is_refused:

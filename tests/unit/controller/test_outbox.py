@@ -21,7 +21,7 @@ from lc_events.controller.outbox_mark import OutboxMark
 from lc_events.controller.publications import Publications
 from lc_events.controller.world import World
 from lc_events.domain.events import LC_EVENTS, Registry
-from lc_events.errors import BrokerError
+from lc_events.errors import BrokerError, LcError, UsageError
 from lc_events.mqtt.packets import DISCONNECTED, Publication
 from lc_events.mqtt.topics import Topics
 from lc_events.runtime.clock import SystemClock
@@ -210,15 +210,28 @@ def test_a_connection_that_comes_amid_a_round_of_the_one_before_is_begun_without
 
 
 class FailingLook:
-    """A broker that lets nobody look at the first try."""
+    """One that fails at the first try."""
 
-    def __init__(self) -> None:
+    def __init__(self, error: LcError | None = None) -> None:
         self.times: list[float] = []
+        self._error = error or BrokerError("connection refused")
 
     def __call__(self, _topic: str) -> None:
         self.times.append(time.monotonic())
         if len(self.times) == 1:
-            raise BrokerError("connection refused")
+            raise self._error
+
+
+def test_a_tls_file_that_is_away_when_we_look_is_named_and_all_is_sent_once_it_is_there(journal, caplog):
+    words = "MQTT CA file /etc/lc/ca.pem: No such file or directory"
+    broker, look = Broker(), FailingLook(UsageError(words))
+    outbox = outbox_of(journal, broker, [], mark=OutboxMark(MARK, SystemClock(), look))
+    outbox.start()
+    outbox.connected(BIRTH)
+    eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
+    finish(outbox, broker)
+    [record] = caplog.records
+    assert record.getMessage() == f"the broker cannot be asked how far it has the log: {words}"
 
 
 def test_commits_do_not_hasten_the_look_after_one_that_failed(journal):
