@@ -1,58 +1,64 @@
+"""A piece of a spool on disk: a file of the bytes of its records, and one that says how each of them must end."""
+
 from __future__ import annotations
 
 import errno
 import os
 import shutil
 import stat
-import sys
 import tempfile
-from array import array
-from bisect import bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass
-from itertools import chain, takewhile
-from operator import lt
+from itertools import pairwise
+from struct import Struct
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from lc_events.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from io import FileIO
     from pathlib import Path
 
-__all__ = ["WIDTH", "Segment", "lost_records"]
+__all__ = ["GONE", "Segment", "lost_records"]
 
-WIDTH = 8
-"""Bytes of an entry of the index: where a record ends in the data."""
-_ENTRIES = 1 << 17
+GONE = frozenset({"lost", "damaged"})
+"""Codes of a `StorageError` about records that are not in a spool any more, or not as they were written."""
+
+_ENTRY = Struct("<QII")
+"""Of the index, for each record: its end in the data, how many records that makes, CRC-32 of the data up to there."""
 _CHUNK_BYTES = 1 << 20
+_FEW = 64
 
 
 @dataclass(slots=True)
 class Segment:
-    """A piece of a spool: records `first` to `first + count`, a file of their bytes (`size`), one of their ends.
+    """Records `first` to `first + count` of a spool, `size` bytes of data with the CRC-32 `crc`.
 
-    `size` is above the end of the last record while another one has begun. What is no regular file counts as not there.
-    Every method raises `OSError`.
+    Records between any two of its ends can be checked without the others. `size` is above the end of the last record
+    while another one has begun. What is no regular file counts as not there. Methods raise `OSError`.
     """
 
     folder: Path
     first: int
     count: int = 0
     size: int = 0
+    crc: int = 0
 
     @classmethod
     def found(cls, folder: Path, first: int) -> Segment:
-        """A segment as it lies on disk: the records that are whole in both of its files, from the first one on.
-
-        Of ends that grow up to the last one no more is looked at.
-        """
+        """A segment as it lies on disk, with the records that both of its files are long enough for."""
         segment = cls(folder, first)
-        count, size = _size(segment.index) // WIDTH, _size(segment.data)
-        if count and not max(segment.end(count - 1) + 1, count) <= segment.end(count) <= size:
-            growing = segment.growing(0, count)
-            count = bisect_right(range(1, growing + 1), size, key=segment.end)
-        segment.count, segment.size = count, segment.end(count)
+        count, size = _size(segment.index) // _ENTRY.size, _size(segment.data)
+
+        def is_beyond(count: int) -> bool:
+            end, records, _ = segment._entry(count)
+            return end > size or records != count
+
+        if is_beyond(count):
+            count = bisect_left(range(count), True, key=is_beyond) - 1
+        segment._keep(count)
         return segment
 
     @property
@@ -67,82 +73,103 @@ class Segment:
 
     @property
     def index(self) -> Path:
-        """The file of the records' ends."""
+        """The file that says where the records end."""
         return self.folder / f"{self.first:020d}.index"
+
+    @property
+    def index_size(self) -> int:
+        """Bytes that the index must have."""
+        return self.count * _ENTRY.size
 
     def end(self, count: int) -> int:
         """Where the first `count` records end in the data; FileNotFoundError if the index does not say."""
-        if count == 0:
-            return 0
-        with _open_regular(self.index) as file:
-            file.seek((count - 1) * WIDTH)
-            entry = file.read(WIDTH)
-        if len(entry) < WIDTH:
-            raise FileNotFoundError(errno.ENOENT, f"{self.index} ends before entry {count}")
-        return int.from_bytes(entry, "little")
+        return self._entry(count)[0]
 
-    def growing(self, first: int, last: int) -> int:
-        """Up to which count, `last` at most, each record from `first` on ends behind the one before, as it must."""
-        end = self.end(first)
-        with _open_regular(self.index) as file:
-            file.seek(first * WIDTH)
-            while first < last and (ends := _entries(file.read(min(last - first, _ENTRIES) * WIDTH))):
-                growing = sum(takewhile(bool, map(lt, chain((end,), ends), ends)))
-                first += growing
-                if growing < len(ends):
-                    break
-                end = ends[-1]
-        return first
+    def add(self, data: bytes, ends: Sequence[int], start: int) -> bytes:
+        """Count in what is appended to the data; what is appended to the index.
 
-    def read(self, first: int, last: int, *, below: int) -> Iterator[bytes]:
+        Records end at `ends`, of which `start` is where `data` begins.
+        """
+        view, crc, at = memoryview(data), self.crc, 0
+        cuts = [end - start for end in ends]
+        crcs = [crc := crc32(view[begin:end], crc) for begin, end in pairwise([0, *cuts])]
+        at = cuts[-1] if cuts else 0
+        counts = range(self.count + 1, self.count + len(cuts) + 1)
+        entries = b"".join(map(_ENTRY.pack, [self.size + cut for cut in cuts], counts, crcs))
+        self.count += len(cuts)
+        self.size += len(data)
+        self.crc = crc32(view[at:], crc)
+        return entries
+
+    def read(self, first: int, last: int) -> Iterator[bytes]:
         """Bytes of the records [first, last), in chunks; `StorageError` (`lost`, `damaged`) if they are not as written.
 
-        The record behind them tells if they end too far; it is asked if it is `below` a number.
+        Only at the end is known that they are: what came before an error is of no use.
         """
         damaged = StorageError(
             f"records {first} to {last} are not as they were written to the spool {self.data} and its index",
             code="damaged",
         )
-        behind = max(last, min(last + 1, self.last, below)) - self.first
         try:
-            if self.growing(max(first - self.first - 1, 0), behind) < behind:
+            at, begun, crc = self._entry(first - self.first)
+            end, ended, expected = self._entry(last - self.first)
+            if (begun, ended) != (first - self.first, last - self.first) or at > end:
                 raise damaged
-            start, end = self.end(first - self.first), self.end(last - self.first)
-            file = _open_regular(self.data)
+            with _open_regular(self.data) as file:
+                if end > os.fstat(file.fileno()).st_size:
+                    raise lost_records(self.data, first, last)
+                file.seek(at)
+                while at < end and (chunk := file.read(min(_CHUNK_BYTES, end - at))):
+                    at, crc = at + len(chunk), crc32(chunk, crc)
+                    yield chunk
         except FileNotFoundError:
             raise lost_records(self.data, first, last) from None
-        with file:
-            if end > os.fstat(file.fileno()).st_size:
-                raise lost_records(self.data, first, last)
-            file.seek(max(start - 1, 0))
-            chunk = file.read(1) if start else b"\n"
-            if chunk != b"\n":
-                raise damaged
-            newlines = 0
-            while start < end:
-                chunk = file.read(min(_CHUNK_BYTES, end - start))
-                if not chunk:
-                    raise lost_records(self.data, first, last)
-                start += len(chunk)
-                newlines += chunk.count(b"\n")
-                yield chunk
-        if newlines < last - first or not chunk.endswith(b"\n"):
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            raise damaged from error
+        if (at, crc) != (end, expected):
             raise damaged
+
+    def is_intact(self, first: int, last: int) -> bool:
+        """Whether the records [first, last) are there as they were written."""
+        try:
+            for _ in self.read(first, last):
+                pass
+        except StorageError:
+            return False
+        return True
+
+    def damage(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """Which of the records [first, last) are not there as they were written, up to 64 more on either side."""
+        if first < last and not self.is_intact(first, last):
+            if last - first <= _FEW:
+                yield first, last
+            else:
+                middle = (first + last) // 2
+                yield from self.damage(first, middle)
+                yield from self.damage(middle, last)
 
     def is_whole(self) -> bool:
         """Whether both files are still as long as they must be."""
-        return _size(self.index) >= self.count * WIDTH and _size(self.data) >= self.size
+        return _size(self.index) >= self.index_size and _size(self.data) >= self.size
 
     def cut(self, count: int) -> None:
-        """Keep the first `count` records, and nothing of one that had begun."""
-        self.count, self.size = count, self.end(count)
-        _shorten(self.index, count * WIDTH)
-        _shorten(self.data, self.size)
+        """Keep the first `count` records, and nothing of one that had begun.
+
+        Where the last of them is not as it was written, nobody knows where it ends: it is not kept, and no data goes.
+        """
+        _shorten(self.index, count * _ENTRY.size)
+        if self.is_intact(self.first + count - 1, self.first + count):
+            self._keep(count)
+            _shorten(self.data, self.size)
+        else:
+            self.count = count - 1
 
     def extend(self, other: Segment) -> None:
         """Take over what another piece, of the same records from the first one on, holds beyond the last one here."""
         _copy_rest(other.data, self.data, self.size)
-        _copy_rest(other.index, self.index, self.count * WIDTH)
+        _copy_rest(other.index, self.index, self.index_size)
 
     def make_way(self) -> None:
         """Move folders that have the names of its files aside: they are not ours to delete."""
@@ -155,6 +182,20 @@ class Segment:
         self.make_way()
         self.data.unlink(missing_ok=True)
         self.index.unlink(missing_ok=True)
+
+    def _keep(self, count: int) -> None:
+        self.size, self.count, self.crc = self._entry(count)
+
+    def _entry(self, count: int) -> tuple[int, int, int]:
+        if count == 0:
+            return 0, 0, 0
+        with _open_regular(self.index) as file:
+            file.seek((count - 1) * _ENTRY.size)
+            entry = file.read(_ENTRY.size)
+        if len(entry) < _ENTRY.size:
+            raise FileNotFoundError(errno.ENOENT, f"{self.index} ends before entry {count}")
+        end, records, crc = _ENTRY.unpack(entry)
+        return end, records, crc
 
 
 def lost_records(where: Path, first: int, last: int) -> StorageError:
@@ -181,13 +222,6 @@ def _open_regular(path: Path) -> FileIO:
 
 def _no_file(path: Path) -> FileNotFoundError:
     return FileNotFoundError(errno.ENOENT, "is no regular file", str(path))
-
-
-def _entries(data: bytes) -> array[int]:
-    ends = array("Q", data[: len(data) // WIDTH * WIDTH])
-    if sys.byteorder != "little":
-        ends.byteswap()
-    return ends
 
 
 def _size(path: Path) -> int:

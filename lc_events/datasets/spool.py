@@ -1,29 +1,30 @@
+"""Records of a dataset on their way from its file to the jobs, kept until no job needs them."""
+
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
 import stat
-import sys
 import threading
-from array import array
+from bisect import bisect_right
 from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from lc_events.datasets.segment import WIDTH, Segment, lost_records
+from lc_events.datasets.ranges import Range, gaps
+from lc_events.datasets.segment import GONE, Segment, lost_records
 from lc_events.errors import StorageError
 from lc_events.faults import reach
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
 __all__ = ["Spool"]
 
 SEGMENT_BYTES = 64 << 20
 _RESTORED = "restored"
-_GONE = frozenset({"lost", "damaged"})
 
 
 class Spool:
@@ -43,8 +44,8 @@ class Spool:
         self._unsynced: set[Path] = set()
         self._begins: frozenset[int] = frozenset()
         """Numbers at which a segment must begin, however small the one before is."""
-        self._damaged: set[tuple[int, int, int]] = set()
-        """First of a segment, and records [first, last) that a read found not to be there as they were written."""
+        self._damaged: dict[int, list[Range]] = {}
+        """By the first of a segment, records that a read found not to be there as they were written."""
         with _explained(folder):
             self._segments = self._found()
         self._length = max((segment.last for segment in self._segments), default=0)
@@ -105,6 +106,11 @@ class Spool:
         """What was appended counts: the caller has committed the length."""
         self._committed = self._length
 
+    def close(self) -> None:
+        """Close its files; the next append opens them again."""
+        with self._lock, _explained(self._folder):
+            self._close(sync=False)
+
     def cut(self, length: int) -> None:
         """Go back to `length` records; the next one gets this number, even if earlier ones were lost."""
         with self._lock, _explained(self._folder):
@@ -121,7 +127,7 @@ class Spool:
                     segment.cut(length - segment.first)
             if self._segments and self._segments[-1].last < length:
                 self._begin_segment()  # what is left of the last one stays as it is
-            self._damaged = {each for each in self._damaged if self._is_still_damaged(*each)}
+            self._damaged = {segment.first: self._still_damaged(segment) for segment in self._segments}
 
     def is_whole(self) -> bool:
         """Whether the files still hold all that they held at the last `cut` and got since."""
@@ -131,7 +137,7 @@ class Spool:
     def lost(self, first: int, last: int) -> list[tuple[int, int]]:
         """Which of the records [first, last) cannot be read, as far as the last `cut` or a read has found."""
         with self._lock:
-            return _gaps(first, last, ((begin, end) for begin, end, _ in self._pieces()))
+            return gaps((first, last), [piece for segment in self._segments for piece in self._intact(segment)])
 
     @contextlib.contextmanager
     def restoring(self, first: int) -> Generator[Spool]:
@@ -140,8 +146,8 @@ class Spool:
         They take the place of all that is left of the same records; what is not committed goes, as with `cut`.
         """
         folder = self._folder / _RESTORED
+        part = Spool(folder, segment_bytes=self._segment_bytes)
         try:
-            part = Spool(folder, segment_bytes=self._segment_bytes)
             part.cut(first)
             # Each segment here that begins within gets one of the same records to take its place: `read` prefers the
             # segment that begins last, and damage that nobody has read yet must not outlive the restoring.
@@ -159,10 +165,12 @@ class Spool:
                     segment.index.replace(here.index)
                     reach("spool-index-restored")
                 _sync_folder(self._folder)
-                again = [(first, part.length)]
-                self._damaged = {(each, *gap) for each, a, b in self._damaged for gap in _gaps(a, b, again)}
+                restored = [(first, part.length)]
+                for damaged in self._damaged.values():
+                    damaged[:] = [gap for each in damaged for gap in gaps(each, restored)]
                 self.cut(self._committed)
         finally:
+            part.close()
             _remove_folder(folder)
 
     def trim(self, below: int) -> None:
@@ -189,10 +197,12 @@ class Spool:
             if segment is None:
                 raise lost_records(self._folder, first, end)
             try:
-                yield from self._read_segment(segment, first, end)
+                with _explained(self._folder):
+                    yield from segment.read(first, end)
             except StorageError as error:
-                if error.code in _GONE:
-                    self._find_damage(first, last)
+                if error.code in GONE:
+                    with _explained(self._folder):
+                        self._find_damage(first, last)
                 raise
             first = end
 
@@ -202,50 +212,36 @@ class Spool:
         Of those that hold a record, as far as is known, it is the one that begins last.
         """
         with self._lock:
-            for begin, end, segment in reversed(self._pieces()):
-                if begin <= first < end:
-                    return min(last, end), segment
-                if first < begin:
-                    last = min(last, begin)
+            at = bisect_right(self._segments, first, key=attrgetter("first"))
+            for segment in self._segments[at : at + 1]:
+                last = min(last, segment.first)
+            for segment in reversed(self._segments[:at]):
+                for begin, end in reversed(self._intact(segment)):
+                    if begin <= first < end:
+                        return min(last, end), replace(segment)
+                    if first < begin:
+                        last = min(last, begin)
         return last, None
+
+    def _intact(self, segment: Segment) -> list[Range]:
+        """Which records can be read from a segment, as far as is known."""
+        return gaps((segment.first, segment.last), self._damaged.get(segment.first, ()))
 
     def _find_damage(self, first: int, last: int) -> None:
         """Note all that is damaged of the records [first, last), so that one restoring can bring back all of it."""
         while first < last:
             end, segment = self._holder(first, last)
-            if segment is not None and self._is_gone(segment, first, end):
+            damage = [] if segment is None else list(segment.damage(first, end))
+            if segment is not None and damage:
                 with self._lock:
-                    self._damaged.add((segment.first, first, end))
+                    self._damaged.setdefault(segment.first, []).extend(damage)
             else:
                 first = end
 
-    def _is_gone(self, segment: Segment, first: int, last: int) -> bool:
-        try:
-            for _ in self._read_segment(segment, first, last):
-                pass
-        except StorageError as error:
-            return error.code in _GONE
-        return False
-
-    def _pieces(self) -> list[tuple[int, int, Segment]]:
-        """Which records can be read from which segment, as far as is known."""
-        return [
-            (*piece, replace(segment))
-            for segment in self._segments
-            for piece in _gaps(
-                segment.first, segment.last, ((a, b) for first, a, b in self._damaged if first == segment.first)
-            )
-        ]
-
-    def _is_still_damaged(self, segment_first: int, first: int, last: int) -> bool:
-        """Whether a segment still has records that were damaged; somebody may have put back what they were."""
-        segment = next((each for each in self._segments if each.first == segment_first), None)
-        return segment is not None and first < segment.last and self._is_gone(segment, first, min(last, segment.last))
-
-    def _read_segment(self, segment: Segment, first: int, last: int) -> Iterator[bytes]:
-        # Records that are not committed may be cut meanwhile.
-        with _explained(self._folder):
-            yield from segment.read(first, last, below=max(last, self._committed))
+    def _still_damaged(self, segment: Segment) -> list[Range]:
+        """What was damaged of a segment and is not in order again: somebody may have put back what it was."""
+        damaged = ((first, min(last, segment.last)) for first, last in self._damaged.get(segment.first, ()))
+        return [(first, last) for first, last in damaged if first < last and not segment.is_intact(first, last)]
 
     def _found(self) -> list[Segment]:
         if not self._folder.is_dir():
@@ -275,15 +271,9 @@ class Spool:
         if self._files is None:
             self._files = self._open(segment)
         data_file, index_file = self._files
+        entries = segment.add(data, ends, start)
         _write_all(data_file, data)
-        if ends:
-            base = segment.size - start
-            index = array("Q", [end + base for end in ends])
-            if sys.byteorder != "little":
-                index.byteswap()
-            _write_all(index_file, index.tobytes())
-        segment.size += len(data)
-        segment.count += len(ends)
+        _write_all(index_file, entries)
         self._length += len(ends)
 
     def _open(self, segment: Segment) -> tuple[int, int]:
@@ -292,7 +282,7 @@ class Spool:
             files = []
             for path, size in (
                 (segment.data, segment.size),
-                (segment.index, segment.count * WIDTH),
+                (segment.index, segment.index_size),
             ):
                 # Without O_NONBLOCK a named pipe would hold the append until somebody reads.
                 flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
@@ -322,16 +312,6 @@ def _explained(folder: Path) -> Generator[None]:
         yield
     except OSError as error:
         raise StorageError(f"spool {folder}: {error.strerror or error}") from error
-
-
-def _gaps(first: int, last: int, ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The parts of [first, last) that lie in none of the ranges."""
-    found = []
-    for begin, end in sorted(ranges):
-        if first < min(begin, last):
-            found.append((first, min(begin, last)))
-        first = max(first, end)
-    return [*found, (first, last)] if first < last else found
 
 
 def _remove_folder(path: Path) -> None:

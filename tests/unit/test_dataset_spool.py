@@ -19,6 +19,10 @@ from lc_events.errors import StorageError
 RECORDS = [b"one\n", b'"two\nlines"\n', b"\n", b"four\n", b"x" * 50 + b"\n"]
 
 
+ENTRY = 16
+"""Bytes of the index for each record."""
+
+
 def append(spool, records):
     ends = []
     for record in records:
@@ -156,7 +160,7 @@ def test_what_is_lost_is_told_by_its_numbers(folder):
     assert spool.is_whole()
     assert spool.lost(0, 5) == []
     (folder / f"{0:020}.data").unlink()
-    os.truncate(folder / f"{2:020}.index", 8)
+    os.truncate(folder / f"{2:020}.index", ENTRY)
     assert not spool.is_whole()
     spool.cut(5)
     assert spool.is_whole()
@@ -302,7 +306,7 @@ def test_an_end_that_is_that_of_its_neighbour_gives_no_record_too_few_or_too_man
     spool.sync()
     spool.commit()
     (path,) = folder.glob("*.index")
-    overwrite(path, number * 8, path.read_bytes()[neighbour * 8 :][:8])
+    overwrite(path, number * ENTRY, path.read_bytes()[neighbour * ENTRY :][:ENTRY])
     if opened == "after":
         spool = Spool(folder)
         spool.cut(5)
@@ -335,12 +339,12 @@ def test_damaged_records_are_restored_and_what_is_beside_them_stays(folder, suff
     spool.sync()
     spool.commit()
     (path,) = folder.glob(f"*{suffix}")
-    width = {".index": 8, ".data": 4}[suffix]
+    width = {".index": ENTRY, ".data": 4}[suffix]
     overwrite(path, 3 * width, bytes(width))
     with pytest.raises(StorageError):
-        read(spool, first, 5)
+        read(spool, first, 4)
     spool.cut(6)
-    assert spool.lost(first, 5) == [(first, 5)]
+    assert spool.lost(first, 4) == [(first, 4)]
     with spool.restoring(first) as part:
         append(part, numbers[first:])
     assert spool.lost(first, 6) == []
@@ -354,7 +358,8 @@ def test_an_end_behind_the_data_is_a_loss(folder, end):
     append(spool := Spool(folder), RECORDS)
     spool.sync()
     (path,) = folder.glob("*.index")
-    overwrite(path, 3 * 8, (end).to_bytes(8, "little") + (end + 1).to_bytes(8, "little"))
+    for number in (3, 4):
+        overwrite(path, number * ENTRY, (end + number - 3).to_bytes(8, "little"))
     for first, last in ((4, 5), (0, 5)):
         with pytest.raises(StorageError):
             read(spool, first, last)
@@ -517,6 +522,75 @@ def test_a_full_disk_is_told_and_cut_off(folder):
 
 
 records = st.lists(st.binary(max_size=6).map(lambda record: record + b"\n"), max_size=12)
+
+
+def test_damage_beyond_what_is_read_is_no_ones_but_its_own(folder):
+    append(spool := Spool(folder), numbers := [b"%03d\n" % number for number in range(1000)])
+    spool.sync()
+    spool.commit()
+    (path,) = folder.glob("*.index")
+    overwrite(path, 600 * ENTRY, bytes(99 * ENTRY))
+    assert read(spool, 0, 600) + read(spool, 700, 1000) == b"".join(numbers[:600] + numbers[700:])
+    with pytest.raises(StorageError):
+        read(spool, 0, 650)
+    for each in (spool, Spool(folder)):
+        each.cut(1000)
+        assert read(each, 100, 500) + read(each, 800, 1000) == b"".join(numbers[100:500] + numbers[800:])
+    with spool.restoring(650) as part:
+        append(part, numbers[650:])
+    with spool.restoring(550) as part:
+        append(part, numbers[550:660])
+    assert read(spool, 0, 1000) == b"".join(numbers)
+
+
+def test_a_last_record_that_is_damaged_takes_nothing_along_when_uncommitted_ones_go(folder):
+    append(spool := Spool(folder), numbers := [b"%03d\n" % number for number in range(100)])
+    append(spool, [b"uncommitted\n"] * 50)
+    spool.sync()
+    (path,) = folder.glob("*.index")
+    before = path.read_bytes()
+    overwrite(path, 99 * ENTRY, bytes(ENTRY))
+    spool = Spool(folder)
+    spool.cut(100)
+    assert spool.lost(0, 100) == [(99, 100)]
+    assert append(spool, [b"next\n"] * 200) == (100, 300)
+    spool.sync()
+    spool.commit()
+    assert read(spool, 0, 99) + read(spool, 100, 300) == b"".join(numbers[:99]) + b"next\n" * 200
+    path.write_bytes(before)
+    spool.cut(300)
+    assert read(spool, 0, 300) == b"".join(numbers) + b"next\n" * 200
+
+
+@pytest.mark.parametrize("foreign", [b"\0" * 40, b"abc\n" * 10, b"\n" * 40])
+def test_foreign_bytes_are_seen_whatever_newlines_they_hold(folder, foreign):
+    append(spool := Spool(folder), numbers := [b"%03d\n" % number for number in range(100)])
+    spool.sync()
+    spool.commit()
+    (path,) = folder.glob("*.data")
+    overwrite(path, 200, foreign)
+    with pytest.raises(StorageError) as caught:
+        read(spool, 0, 100)
+    assert caught.value.code == "damaged"
+    with spool.restoring(40) as part:
+        append(part, numbers[40:70])
+    assert read(spool, 0, 100) == b"".join(numbers)
+
+
+def test_a_restoring_that_fails_leaves_no_file_open(folder):
+    append(spool := Spool(folder), RECORDS)
+    spool.sync()
+    spool.commit()
+
+    def half_restored():
+        with spool.restoring(0) as part:
+            append(part, [b"other\n"])
+            raise RuntimeError
+
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(RuntimeError):
+        half_restored()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 @given(records, st.integers(1, 40), st.data())
