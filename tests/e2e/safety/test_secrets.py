@@ -121,7 +121,7 @@ def test_a_secret_is_nowhere_but_where_it_is_kept(lc):
     gm.next_up()
     gm.move(*deployed(1))
     spoilt(lc)
-    eventually(lambda: len(lc.errors()) == 5)
+    eventually(lambda: len(lc.errors()) == 6)
     lc.restart(kill=True)
     gm.again()
     eventually(lambda: lc.job() and lc.job()["gm_message"] == gm.last_id)
