@@ -1,4 +1,4 @@
-"""What must hold of a controller's store, files and topics after any accident (issue of the four invariants)."""
+"""What must hold of a controller's store, files and topics after any accident."""
 
 from __future__ import annotations
 

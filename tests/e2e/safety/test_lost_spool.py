@@ -12,6 +12,7 @@ from support.invariants import assert_invariants
 from support.local_controller import ControllerProcess
 from support.played_gm import PlayedGm, train_ready, trained
 from support.sedna import condition
+from support.spool_losses import cut_data, delete_files
 from support.waiting import eventually
 
 SAMPLES = "".join(f"s{number}\n" for number in range(10))
@@ -44,16 +45,6 @@ def more_than(threshold: int) -> dict:
 
 def spool_of(lc: ControllerProcess) -> Path:
     return lc.state_dir / "spool/default/ds"
-
-
-def delete_files(spool: Path) -> None:
-    for path in spool.iterdir():
-        path.unlink()
-
-
-def cut_data(spool: Path) -> None:
-    for path in spool.glob("*.data"):
-        os.truncate(path, 10)
 
 
 def cut_index(spool: Path) -> None:

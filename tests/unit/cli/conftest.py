@@ -2,17 +2,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import NamedTuple
 
 import pytest
+from support.program import Ended
 
 from lc_events.cli.main import main
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture
@@ -22,7 +16,7 @@ def lc_events(capsys):
     def run(*args, **options):
         with pytest.raises(SystemExit) as ended:
             main([str(arg) for arg in args], **options)
-        return Result(ended.value.code or 0, *capsys.readouterr())
+        return Ended(ended.value.code or 0, *capsys.readouterr())
 
     return run
 
@@ -35,6 +29,6 @@ def python():
         done = subprocess.run(
             [sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60, **options
         )
-        return Result(done.returncode, done.stdout, done.stderr)
+        return Ended(done.returncode, done.stdout, done.stderr)
 
     return run

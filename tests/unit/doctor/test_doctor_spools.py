@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from support.given import STREAM, arrive, deleted
 from support.rounds import Rounds
+from support.spool_losses import cut_data, delete_files
 from support.stores import stored, writing
 
 from lc_events.application.journal import open_journal
@@ -60,16 +61,6 @@ def test_a_spool_that_has_all_samples_is_ok_and_stays_as_it_is(node):
     before = {path: path.read_bytes() for path in node.spool.folder.iterdir()}
     assert node.found().level is Level.OK
     assert {path: path.read_bytes() for path in node.spool.folder.iterdir()} == before
-
-
-def delete_files(folder):
-    for path in folder.iterdir():
-        path.unlink()
-
-
-def cut_data(folder):
-    for path in folder.glob("*.data"):
-        os.truncate(path, 10)
 
 
 @pytest.mark.parametrize(("harm", "count"), [(delete_files, 10), (shutil.rmtree, 10), (cut_data, 5)])
