@@ -289,10 +289,15 @@ class Outbox:
                 if not self._repeats:
                     return
                 stream, version = self._repeats.popleft()
-            report = self._log.report(stream, version)
-            if report is not None:
-                self._note_sent(report.row)
-                self._send(report.publication)
+            try:
+                report = self._log.report(stream, version)
+                if report is not None:
+                    self._send(report.publication)
+                    self._note_sent(report.row)
+            except (BrokerError, *STORE_ERRORS):
+                with self._changed:
+                    self._repeats.appendleft((stream, version))
+                raise
 
     def _note_sent(self, row: StoredRow) -> None:
         with self._changed:
@@ -327,8 +332,8 @@ class Outbox:
             self._progress.sends_urgent(row.notification_id for row, _ in urgent)
         self._log.urgent_sent(rows)
         for row, publication in urgent:
-            self._note_sent(row)
             self._send(publication, row.notification_id, connection)
+            self._note_sent(row)
             reach("report-sent" if "/up/" in publication.topic else "done-sent")
 
     def _send_next_event(self, connection: int) -> bool:

@@ -89,6 +89,10 @@ def versions_told(broker: Broker) -> list[int]:
     return [orjson.loads(each.payload)["sequence"] for _, each in broker.taken if "/events/" in each.topic]
 
 
+def reports_sent(broker: Broker) -> list[bytes]:
+    return [each.payload for _, each in broker.taken if "/up/" in each.topic]
+
+
 def positions_marked(broker: Broker) -> list[int]:
     return [orjson.loads(each.payload)["position"] for _, each in broker.taken if each.topic == MARK]
 
@@ -257,6 +261,54 @@ def test_a_new_connection_and_a_stop_do_not_wait_for_the_look_after_one_that_fai
         eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
     finish(outbox, broker)
     assert versions_told(broker) == list(range(1, len(HISTORY.events) + 1))
+
+
+class LosingTheConnection(Broker):
+    """Gone when it is to take the report of the second sending."""
+
+    def publish(self, publication: Publication) -> int:
+        ticket = super().publish(publication)
+        if "/up/" in publication.topic and len(reports_sent(self)) == 2:
+            raise BrokerError("the connection is gone", code="not_connected")
+        return ticket
+
+
+def test_a_report_that_could_not_be_repeated_is_repeated_on_the_next_connection(journal):
+    broker = LosingTheConnection()
+    outbox = outbox_of(journal, broker, [])
+    outbox.start()
+    outbox.connected(BIRTH)
+    eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
+    outbox.repeat(HISTORY.state.stream, range(1, len(HISTORY.events) + 1))
+    eventually(lambda: len(reports_sent(broker)) == 2)
+    outbox.connected(NEXT_BIRTH)
+    eventually(lambda: broker.confirm(outbox) or len(reports_sent(broker)) == 3)
+    finish(outbox, broker)
+    assert len(set(reports_sent(broker))) == 1
+
+
+class FailingToTakeOnce(Broker):
+    """Fails, as only a defect does, when it is to take the first report."""
+
+    def publish(self, publication: Publication) -> int:
+        ticket = super().publish(publication)
+        if "/up/" in publication.topic and len(reports_sent(self)) == 1:
+            raise RuntimeError("a defect")
+        return ticket
+
+
+def test_gm_may_ask_at_once_again_for_a_report_that_could_not_be_sent(tmp_path):
+    with open_journal(tmp_path / "told.db", Registry(LC_EVENTS), write=True) as journal:
+        journal.record(HISTORY.events, positions={POSITION: len(HISTORY.events)})
+        broker = FailingToTakeOnce()
+        outbox = outbox_of(journal, broker, [])
+        outbox.start()
+        outbox.connected(BIRTH)
+        for count in (1, 2):
+            for version in range(1, len(HISTORY.events) + 1):
+                outbox.report_again(HISTORY.state.stream, version)
+            eventually(lambda: broker.confirm(outbox) or len(reports_sent(broker)) == count)  # noqa: B023 - called at once
+        finish(outbox, broker)
 
 
 def test_a_new_report_does_not_wait_behind_all_that_is_told_again(tmp_path):
