@@ -124,8 +124,8 @@ class Outbox:
             self._latest.all_changed()
             self._changed.notify_all()
 
-    def published(self, ticket: int, error: str | None) -> None:
-        """The broker's word on a publication; on the connection's thread."""
+    def published(self, ticket: int, error: str | None, reason: int | None = None) -> None:
+        """The broker's word on a publication, with its reason code if it refused; on the connection's thread."""
         with self._changed:
             sent = self._in_flight.pop(ticket, None)
             if sent is None or sent.connection != self._connection:
@@ -135,8 +135,8 @@ class Outbox:
             else:
                 if error is not None:
                     _log.error("the broker refused %s: %s", sent.topic, error)
-                    if sent.topic == self._mark.topic:
-                        self._mark.give_up()
+                    if sent.topic == self._mark.topic and reason is not None:
+                        self._mark.refused(reason)
                 self._confirm(sent.notification_id)
             self._changed.notify_all()
 

@@ -15,6 +15,8 @@ __all__ = ["OutboxMark"]
 
 _PAUSE = 1.0
 _WITHOUT_A_MARK = 10_000
+_FOR_GOOD = (0x87, 0x90, 0x9A)
+"""Reason codes that a later mark would get too: not authorized, topic name invalid, retain not supported."""
 
 
 class OutboxMark:
@@ -69,9 +71,9 @@ class OutboxMark:
         value = {"position": position, "time": stamp(self._clock.now())}
         return Publication(self.topic, dumps(value), retain=True)
 
-    def give_up(self) -> None:
-        """The broker does not let us leave a mark, so none says anything."""
-        self._is_refused = True
+    def refused(self, reason: int) -> None:
+        """The broker did not take a mark; if it never will, an older one says nothing."""
+        self._is_refused = self._is_refused or reason in _FOR_GOOD
 
 
 def _position(payload: bytes, end: int) -> int | None:

@@ -50,7 +50,7 @@ class MqttClient:
         will: Publication | Callable[[], Publication] | None = None,
         on_message: Callable[[Received], None],
         on_connected: Callable[[Connected], None] | None = None,
-        on_published: Callable[[int, str | None], None] | None = None,
+        on_published: Callable[[int, str | None, int | None], None] | None = None,
         may_connect: Callable[[], bool] | None = None,
         clean: bool = False,
         session_expiry_seconds: int = 7 * 24 * 3600,
@@ -138,8 +138,9 @@ class MqttClient:
     def publish(self, publication: Publication) -> int:
         """Send and return a ticket, for which `on_published` is called exactly once with None or the error in words.
 
-        That may happen before this method has returned: a lock held over both is safe. Error DISCONNECTED means that
-        nobody knows whether the broker has it. BrokerError if it was not sent: code `not_connected`, `window_full`
+        Its third argument is the reason code of a broker that refused (MQTT 5, 3.4.2.1), else None. It may be called
+        before this method has returned: a lock held over both is safe. Error DISCONNECTED means that nobody knows
+        whether the broker has it. BrokerError if it was not sent: code `not_connected`, `window_full`
         (`window` unconfirmed, `max_waiting` behind them) or `too_large` for the broker.
         """
         ticket = next(self._tickets)
@@ -309,7 +310,7 @@ class MqttClient:
             return False
         return True
 
-    def _note_published(self, ticket: int, error: str | None) -> None:
+    def _note_published(self, ticket: int, error: str | None, reason: int | None) -> None:
         with self._changed:
             if ticket in self._awaited:
                 self._awaited[ticket] = error or ""
@@ -317,7 +318,7 @@ class MqttClient:
                 return
         if self._on_published is not None:
             try:
-                self._on_published(ticket, error)
+                self._on_published(ticket, error, reason)
             except Exception:  # noqa: BLE001 (the thread must live)
                 _log.exception("on_published failed")
         elif error:

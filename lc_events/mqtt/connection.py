@@ -76,13 +76,14 @@ class Listener:
     """Who hears of a connection: called on the thread that runs it, outside all locks, so it may publish and wait.
 
     `connected` when the broker has accepted us and SUBSCRIBE is on its way; `subscribed` with the filters that it
-    denied and why; `received` returns False to leave a message unacknowledged; `published` with a ticket and an error.
+    denied and why; `received` returns False to leave a message unacknowledged; `published` with a ticket, an error in
+    words, and the reason code if it is the broker's.
     """
 
     connected: Callable[[Connection, Connected], None]
     subscribed: Callable[[dict[str, str]], None]
     received: Callable[[Received], bool]
-    published: Callable[[int, str | None], None]
+    published: Callable[[int, str | None, int | None], None]
 
 
 class Connection:
@@ -297,7 +298,10 @@ class Connection:
             while self._waiting and len(self._in_flight) < self._window:
                 self._send(*self._waiting.popleft())
         if ticket is not None:
-            listener.published(ticket, refused(puback.reason) if puback.reason.is_failure else None)
+            if puback.reason.is_failure:
+                listener.published(ticket, refused(puback.reason), puback.reason.value)
+            else:
+                listener.published(ticket, None, None)
 
     def _send(self, ticket: int, publication: Publication) -> None:
         properties = publish_properties(publication) if self._protocol is MQTT_5 else None
@@ -319,7 +323,7 @@ class Connection:
         if sock is not None:
             sock.close()
         for ticket in lost:
-            listener.published(ticket, DISCONNECTED)
+            listener.published(ticket, DISCONNECTED, None)
 
 
 def _hung_up(connected: bool) -> Failure:

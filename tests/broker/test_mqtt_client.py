@@ -30,7 +30,7 @@ class Recorder:
             MqttSettings.from_url(url, client_id=client_id),
             on_message=options.pop("on_message", self.received.append),
             on_connected=self.connected.append,
-            on_published=lambda ticket, error: self.published.update({ticket: error}),
+            on_published=lambda ticket, error, _: self.published.update({ticket: error}),
             reconnect_seconds=(0.05, 0.2),
             **options,
         )
@@ -152,7 +152,7 @@ def test_every_ticket_is_settled_once_also_when_the_broker_dies(tmp_path):
         client = MqttClient(
             MqttSettings.from_url(broker.url, client_id="publisher"),
             on_message=lambda _: None,
-            on_published=lambda ticket, error: settled.append((ticket, error)),
+            on_published=lambda ticket, error, _: settled.append((ticket, error)),
             reconnect_seconds=(0.05, 0.2),
         )
         client.start()
@@ -308,7 +308,7 @@ def test_callbacks_may_publish_and_wait_for_locks_that_publishers_hold(shared_mo
     tickets: dict[int, str] = {}
     settled: set[int] = set()
 
-    def on_published(ticket: int, error: str | None) -> None:
+    def on_published(ticket: int, error: str | None, _reason: int | None) -> None:
         with lock:
             assert error is None
             assert ticket in tickets

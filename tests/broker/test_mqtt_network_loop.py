@@ -53,7 +53,7 @@ def test_what_many_threads_publish_and_another_acknowledges_is_all_confirmed(sha
     room = threading.Semaphore(100)
     confirmed: list[str | None] = []
 
-    def note(_ticket: int, error: str | None) -> None:
+    def note(_ticket: int, error: str | None, _reason: int | None) -> None:
         confirmed.append(error)
         room.release()
 

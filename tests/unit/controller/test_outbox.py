@@ -366,7 +366,7 @@ def test_a_broker_that_takes_no_mark_is_not_asked_for_one_again(journal, caplog)
     def refused_mark() -> bool:
         mine = [ticket for ticket, publication in broker.taken if publication.topic == MARK]
         for ticket in mine:
-            outbox.published(ticket, "not authorized")
+            outbox.published(ticket, "not authorized", 0x87)
         return bool(mine) or broker.confirm(outbox) or False
 
     eventually(refused_mark)
@@ -376,6 +376,19 @@ def test_a_broker_that_takes_no_mark_is_not_asked_for_one_again(journal, caplog)
     assert outbox.position == len(HISTORY.events)
     finish(outbox, broker)
     assert [publication.topic for _, publication in broker.taken].count(MARK) == 1
+
+
+def test_a_broker_that_took_no_mark_because_its_quota_was_used_up_is_asked_for_one_again(journal):
+    broker, looks = Broker(), []
+    outbox = outbox_of(journal, broker, [], mark=OutboxMark(MARK, SystemClock(), looks.append))
+    outbox.start()
+    outbox.connected(BIRTH)
+    [ticket] = eventually(lambda: [ticket for ticket, publication in broker.taken if publication.topic == MARK])
+    outbox.published(ticket, "quota exceeded", 0x97)
+    eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
+    outbox.connected(NEXT_BIRTH)
+    eventually(lambda: broker.confirm(outbox) or len(looks) == 2)
+    finish(outbox, broker)
 
 
 def test_of_two_connections_in_a_row_only_the_newer_birth_is_said(journal):

@@ -69,11 +69,29 @@ def test_one_that_is_gone_again_is_asked_on_the_next_connection():
         refusing("broker").begin(70, end=90)
 
 
-def test_where_no_mark_may_be_left_none_counts_and_none_is_due():
-    ours = at_a_broker_with(None)
-    ours.give_up()
+@pytest.mark.parametrize("reason", [0x87, 0x90, 0x9A])
+def test_where_no_mark_may_be_left_none_counts_and_none_is_due(reason):
+    ours = at_a_broker_with(b'{"position": 64}')
+    ours.refused(reason)
     assert ours.begin(70, end=90) == 70
     assert ours.due_in(80, 0.0) is None
+
+
+@pytest.mark.parametrize("reason", [0x80, 0x83, 0x91, 0x95, 0x97, 0x99])
+def test_a_mark_that_was_refused_for_what_may_pass_comes_again_with_the_next_position(reason):
+    ours = at_a_broker_with(b'{"position": 64}')
+    ours.begin(70, end=90)
+    ours.take_due(80, 0.0)
+    ours.refused(reason)
+    assert ours.due_in(81, 0.0) == 1.0
+    assert ours.begin(70, end=90) == 64
+
+
+def test_one_that_never_takes_a_mark_stays_one_whatever_it_says_later():
+    ours = at_a_broker_with(b'{"position": 64}')
+    ours.refused(0x87)
+    ours.refused(0x97)
+    assert ours.begin(70, end=90) == 70
 
 
 def test_it_is_published_retained_once_a_second_and_not_if_it_is_there():
