@@ -18,6 +18,7 @@ from lc_events.controller.observations import Observed, Reread, Sighting, place_
 from lc_events.controller.world import State, World, dataset_stream
 from lc_events.datasets.follower import Follower
 from lc_events.datasets.mark import Look, Mark, Unreadable
+from lc_events.datasets.segment import GONE
 from lc_events.datasets.source import UnreadableError
 from lc_events.datasets.spool import Spool
 from lc_events.domain.dataset import DatasetState, is_of_data
@@ -112,7 +113,7 @@ class Following:
         try:
             yield from spool.read(first, last)
         except StorageError as error:
-            if error.code not in {"lost", "damaged"}:
+            if error.code not in GONE:
                 raise
             if followed is not None:
                 self._request(followed)
@@ -203,6 +204,8 @@ class Following:
             followed.ended = True
             if followed.is_busy:
                 self._ending[followed.stream] = followed
+            else:
+                followed.spool.close()
         del self._followed[followed.stream]
         path = followed.path
         if path is not None and not any(other.path == path for other in self._followed.values()):
@@ -230,6 +233,7 @@ class Following:
             followed.paused_until = self._clock.monotonic() + followed.pause
             has_ended = followed.ended
         if has_ended:
+            followed.spool.close()
             self._committer.later(0.0, lambda: self._ended(followed))
         elif again_in is not None:
             if again_in <= 0:

@@ -10,6 +10,7 @@ from lc_events.application.journal import Journal
 from lc_events.controller.world import World
 from lc_events.datasets.follower import Follower
 from lc_events.datasets.mark import Batch, Mark
+from lc_events.datasets.ranges import Range, merged
 from lc_events.datasets.source import UnreadableError
 from lc_events.datasets.spool import Spool
 from lc_events.domain.arrivals import ARRIVING, arrivals
@@ -18,15 +19,13 @@ from lc_events.domain.pauses import pause_after
 from lc_events.errors import StorageError
 from lc_events.runtime.clock import Clock
 
-__all__ = ["LostSamples"]
+__all__ = ["WHAT_TO_DO", "LostSamples"]
 
 _log = logging.getLogger("lc_events.datasets")
 
-_WHAT_TO_DO = (
+WHAT_TO_DO = (
     "put the files back from a copy, or delete the job and insert it again, to begin anew with what the dataset holds"
 )
-
-Range = tuple[int, int]
 
 
 class _Loss(NamedTuple):
@@ -77,12 +76,14 @@ class LostSamples:
         """What is known of lost samples of a dataset, and what to do."""
         dataset, loss = self._world.dataset(stream), self._losses.get(stream)
         if dataset is None or not dataset.is_live:
-            return f"the dataset, whose file may hold them, is not here: {_WHAT_TO_DO}"
-        return "they are looked for in the dataset's file" if loss is None else f"{loss.why}: {_WHAT_TO_DO}"
+            return f"the dataset, whose file may hold them, is not here: {WHAT_TO_DO}"
+        return "they are looked for in the dataset's file" if loss is None else f"{loss.why}: {WHAT_TO_DO}"
 
     def _attempt(self, stream: str, spool: Spool, follower: Follower, needed: Sequence[Range]) -> float | None:
         follower.settle()  # somebody may have put the files back
-        lost = _lost(spool, needed)
+        if not (lost := _lost(spool, needed)):
+            self._ended(stream)
+            return None
         why = self._read_again(stream, follower, lost)
         if not (still := _lost(spool, needed)):
             self._ended(stream, read_again=_count(lost))
@@ -93,7 +94,7 @@ class LostSamples:
         self._losses[stream] = _Loss(why, attempts, self._clock.monotonic() + pause)
         if before is None or before.why != why:
             words = "%s: %d samples that jobs need are lost from the spool %s, and %s: %s"
-            _log.warning(words, stream, _count(still), spool.folder, why, _WHAT_TO_DO)
+            _log.warning(words, stream, _count(still), spool.folder, why, WHAT_TO_DO)
         return pause
 
     def _read_again(self, stream: str, follower: Follower, lost: Sequence[Range]) -> str:
@@ -142,15 +143,7 @@ class LostSamples:
 
 def _lost(spool: Spool, needed: Sequence[Range]) -> list[Range]:
     """The parts of the needed ranges that the spool does not have, each sample once."""
-    if not needed:
-        return []
-    gaps = spool.lost(min(first for first, _ in needed), spool.committed)
-    found: list[Range] = []
-    for first, last in sorted((max(a, c), min(b, d)) for a, b in needed for c, d in gaps):
-        begin = max(first, found[-1][1]) if found else first
-        if begin < last:
-            found.append((begin, last))
-    return found
+    return [gap for first, last in merged(needed) for gap in spool.lost(first, min(last, spool.committed))]
 
 
 def _overlaps(batch: Batch, ranges: Iterable[Range]) -> bool:

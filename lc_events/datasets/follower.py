@@ -92,7 +92,7 @@ class Follower:
         except UnreadableError as error:
             look = self._unreadable(error)
             self._drop_reading()
-        except StorageError:
+        except BaseException:
             self._spool_is_dirty = True
             raise
         self._was_readable = not isinstance(look, Unreadable)
@@ -118,10 +118,7 @@ class Follower:
                 after_partial=not begins_file and file.read(offset - 1, 1) != b"\n",
             )
             reading = Reading(begin, Fingerprint(), format_name=self._format, spool=self._spool)
-            for end in [*(split for split in until.splits if split > offset), until.offset]:
-                reading.advance(file, end, stop=lambda: False)
-                if end < until.offset or until.after_partial:
-                    reading.finish()
+            reading.advance_again(file, until.offset, until.splits)
             found = reading.mark(self._seen)
             same = (found.rows, found.offset) == (until.rows, until.offset) and edges_match(file, until)
             if offset == 0 < until.offset:

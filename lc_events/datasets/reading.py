@@ -8,7 +8,7 @@ from lc_events.datasets.mark import Mark
 from lc_events.datasets.records import Split, splitter_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from lc_events.datasets.source import OpenSource, SourceStat, UnreadableError
     from lc_events.datasets.spool import Spool
@@ -82,6 +82,13 @@ class Reading:
                 return
             self._take(self._splitter.feed(block))
             self._fingerprint.update(block, self._counted)
+
+    def advance_again(self, file: OpenSource, until: int, splits: Iterable[int]) -> None:
+        """Read what was counted before, up to the offset `until`; there and at `splits` a record may end unfinished."""
+        for at in [*(split for split in splits if self.position < split < until), until]:
+            self.advance(file, at, stop=lambda: False)
+            if self.has_partial:
+                self.finish()
 
     def finish(self) -> None:
         """Count the partial last line for a record."""

@@ -59,10 +59,7 @@ def _is_same(file: OpenSource, mark: Mark) -> bool:
 def _read_again(part: Spool, file: OpenSource, batch: Batch, mark: Mark, format_name: str) -> None:
     begin, end = batch.bytes
     reading = Reading(Mark(rows=batch.rows[0], offset=begin), Fingerprint(), format_name=format_name, spool=part)
-    for at in [*(split for split in mark.splits if begin < split < end), end]:
-        reading.advance(file, at, stop=lambda: False)
-        if reading.has_partial:
-            reading.finish()
+    reading.advance_again(file, end, mark.splits)
 
 
 def _changed() -> StorageError:

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lc_events.application.journal import Journal
+from lc_events.controller.lost_samples import WHAT_TO_DO
 from lc_events.controller.world import World
+from lc_events.datasets.ranges import Range, merged
 from lc_events.datasets.spool import Spool
 from lc_events.doctor.finding import Finding, ok, skipped, wrong
 from lc_events.errors import StorageError
 
 __all__ = ["check_spools"]
 
-_ADVICE = "the controller reads them again from the dataset's file if that still holds them; else put the files back"
+_ADVICE = f"the controller reads them again from the dataset's file if that still holds them; else {WHAT_TO_DO}"
 
 
 def check_spools(world: World, journal: Journal, folder: Path) -> Iterator[Finding]:
@@ -36,19 +38,11 @@ def check_spools(world: World, journal: Journal, folder: Path) -> Iterator[Findi
 
 def _lost(world: World, folder: Path) -> dict[Path, int]:
     """How many samples each spool lacks."""
-    found: defaultdict[Path, list[tuple[int, int]]] = defaultdict(list)
+    found: defaultdict[Path, list[Range]] = defaultdict(list)
     for job in world.jobs():
         for dataset in {source.dataset for source in job.sources} if job.is_live else ():
             spool = Spool(folder / job.namespace / dataset)
             for first, last in job.needed_of(dataset):
                 found[spool.folder] += spool.lost(first, last)
-    return {spool: _count(gaps) for spool, gaps in found.items() if gaps}
-
-
-def _count(gaps: list[tuple[int, int]]) -> int:
-    """How many numbers lie in ranges that may overlap: jobs share samples."""
-    count = end = 0
-    for first, last in sorted(gaps):
-        count += max(0, last - max(first, end))
-        end = max(end, last)
-    return count
+    # Jobs share samples.
+    return {spool: sum(last - first for first, last in merged(gaps)) for spool, gaps in found.items() if gaps}

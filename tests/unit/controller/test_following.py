@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -117,6 +118,15 @@ def scene(tmp_path):
     found.journal.close()
 
 
+def open_below(folder: Path) -> list[str]:
+    """Files in a folder that this process has open."""
+    links = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            links.append(str(descriptor.readlink()))
+    return [link for link in links if link.startswith(str(folder))]
+
+
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if "spool" in record.getMessage()]
 
@@ -191,3 +201,13 @@ def test_one_look_at_a_time_writes_into_a_spool_when_the_dataset_moves_to_anothe
     assert scene.time.next_pause() == 0
     eventually(lambda: len(scene.time.looks) == 2)
     assert (scene.spool / f"default/ds/{0:020}.data").read_bytes() == b"c\n"
+
+
+def test_a_dataset_that_goes_amid_a_line_leaves_no_file_open(scene, tmp_path):
+    (tmp_path / "data/ds.txt").write_text("no end of line yet")
+    scene.following.consider(scene.datasets[:1])
+    eventually(lambda: scene.time.looks)
+    assert open_below(scene.spool) != []
+    scene.moves("ds", "other")
+    scene.time.looks[0].failed(OSError("the store has no space"))
+    assert open_below(scene.spool) == []
