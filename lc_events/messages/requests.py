@@ -16,13 +16,15 @@ __all__ = ["Answer", "Ask", "read_addressee", "read_ask", "write_answer"]
 
 Version = Annotated[int, Field(ge=1, le=2**63 - 1)]
 
+_LONGEST_REQUEST_ID = 256
+
 
 class Ask(BaseModel):
     """A question about a job; which fields count depends on the verb."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    request_id: Annotated[str, StringConstraints(max_length=256)] | None = None
+    request_id: Annotated[str, StringConstraints(max_length=_LONGEST_REQUEST_ID)] | None = None
     reply_to: str | None = None
     namespace: Namespace = "default"
     name: ResourceName
@@ -63,12 +65,17 @@ def read_ask(payload: bytes) -> Ask:
 
 
 def read_addressee(payload: bytes) -> tuple[str | None, str | None]:
-    """`request_id` and `reply_to`, as far as they can be read; RefusedError if `reply_to` may not stand in a topic."""
+    """`request_id` and `reply_to`, as far as they can be read; RefusedError if `reply_to` may not stand in a topic.
+
+    A `request_id` that is longer than 256 characters is none: no answer repeats it.
+    """
     data: JsonObject = loads_object(payload)
     request_id, reply_to = data.get("request_id"), data.get("reply_to")
     if reply_to is not None and not (isinstance(reply_to, str) and is_word(reply_to)):
         raise RefusedError("reply_to must be 1 to 64 of A-Z a-z 0-9 _ . -", code="reply_to")
-    return (request_id if isinstance(request_id, str) else None), reply_to
+    if not isinstance(request_id, str) or len(request_id) > _LONGEST_REQUEST_ID:
+        request_id = None
+    return request_id, reply_to
 
 
 def write_answer(request_id: str | None, *, data: object = None, error: tuple[str, str] | None = None) -> bytes:

@@ -106,6 +106,15 @@ def test_other_questions_are_answered_while_a_history_is_verified(asking, broker
     assert broker.answer("long")["data"]["ok"] is True
 
 
+@pytest.mark.parametrize(("length", "is_repeated"), [(256, True), (257, False), (300_000, False)])
+def test_an_answer_repeats_a_request_id_only_if_a_request_may_have_it(asking, broker, length, is_repeated):
+    offer(asking, "state", "r" * length, limit=0)
+
+    answer = broker.answer("r" * length if is_repeated else None)
+    assert answer["error"]["code"] == "malformed"
+    assert len(json.dumps(answer)) < 1000
+
+
 def test_it_ends_at_once_however_many_still_wait(asking, broker, clock):
     broker.held = "events"
     offer(asking, "history", "first")
