@@ -20,15 +20,20 @@ _LITTLE, _VERY_LITTLE = 1 << 30, 100 << 20
 
 
 def holder(folder: Path) -> str | None:
-    """The process that uses a state folder, None if none does: its lock is tried and given back at once."""
+    """The process that uses a state folder, None if none does: its lock is tried and given back at once.
+
+    Where nothing can be locked no program runs either: it would not start.
+    """
     try:
         descriptor = os.open(folder / "lock", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+    except OSError:
+        return None
     finally:
         os.close(descriptor)
     return None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 from typing import NamedTuple
 
@@ -30,6 +31,15 @@ def test_a_folder_that_a_process_has_is_told_with_its_id_and_stays_its(tmp_path)
     lock.release()
     assert holder(tmp_path) is None
     FolderLock(tmp_path, "LC_STATE_DIR").release()
+
+
+def test_a_folder_on_a_file_system_without_locks_is_used_by_nobody(tmp_path, monkeypatch):
+    def has_no_locks(*_: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    FolderLock(tmp_path, "LC_STATE_DIR").release()
+    monkeypatch.setattr(disks.fcntl, "flock", has_no_locks)
+    assert holder(tmp_path) is None
 
 
 def test_a_folder_that_is_not_there_is_no_fault(tmp_path):
