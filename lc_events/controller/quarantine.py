@@ -16,7 +16,7 @@ import orjson
 
 from lc_events.errors import NotFoundError
 from lc_events.faults import reach
-from lc_events.storage.local import sync_folder
+from lc_events.files import sync_folder
 
 __all__ = ["Quarantine", "Refused"]
 

@@ -1,3 +1,5 @@
+"""What the counted part of a file looked like, so that a change of it can be found."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,3 +1,5 @@
+"""Following one growing file: what a look finds, and when the next one is due."""
+
 from __future__ import annotations
 
 import dataclasses

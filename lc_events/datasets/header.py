@@ -1,3 +1,5 @@
+"""Csv headers as text, whatever bytes they hold."""
+
 from __future__ import annotations
 
 __all__ = ["header_bytes", "header_text"]

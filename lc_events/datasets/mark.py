@@ -1,3 +1,5 @@
+"""How far a file has been counted, and what a look can find."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, fields

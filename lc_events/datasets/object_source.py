@@ -1,3 +1,5 @@
+"""Datasets that are objects on a server."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, Self

@@ -1,3 +1,5 @@
+"""Reading a file forward from where it has been counted."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

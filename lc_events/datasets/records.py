@@ -1,3 +1,5 @@
+"""Where records end: lines of txt, records of csv (RFC 4180)."""
+
 from __future__ import annotations
 
 import re

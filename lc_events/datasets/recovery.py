@@ -1,3 +1,5 @@
+"""Samples that the spool lost, read again from the file that they came from."""
+
 from __future__ import annotations
 
 from operator import itemgetter

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from lc_events.errors import StorageError
+from lc_events.files import open_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -208,8 +209,7 @@ def lost_records(where: Path, first: int, last: int) -> StorageError:
 def _open_regular(path: Path) -> FileIO:
     """Open a file for reading, without waiting for anybody; FileNotFoundError for what is no regular file."""
     try:
-        # Without O_NONBLOCK a named pipe would hold the caller until somebody writes.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = open_to_read(path)
     except OSError as error:
         if error.errno not in {errno.ENXIO, errno.ELOOP}:
             raise

@@ -1,3 +1,5 @@
+"""What a dataset's bytes come from: a local file, or an object."""
+
 from __future__ import annotations
 
 import errno
@@ -7,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
 from lc_events.errors import StorageError
+from lc_events.files import open_to_read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,8 +91,7 @@ class LocalSource:
     def open(self) -> OpenLocalSource:
         """See `Source.open`."""
         try:
-            # Without O_NONBLOCK a named pipe would hold the look until somebody writes.
-            descriptor = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = open_to_read(self._path)
             try:
                 _local_stat(os.fstat(descriptor))
             except OSError:

@@ -16,6 +16,7 @@ from lc_events.datasets.ranges import Range, gaps
 from lc_events.datasets.segment import GONE, Segment, lost_records
 from lc_events.errors import StorageError
 from lc_events.faults import reach
+from lc_events.files import sync_folder, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -98,7 +99,7 @@ class Spool:
         with self._lock, _explained(self._folder):
             self._close(sync=True)
             for folder in sorted(self._unsynced, reverse=True):
-                _sync_folder(folder)
+                sync_folder(folder)
             self._unsynced.clear()
             reach("spool-synced")
 
@@ -164,7 +165,7 @@ class Spool:
                     reach("spool-data-restored")
                     segment.index.replace(here.index)
                     reach("spool-index-restored")
-                _sync_folder(self._folder)
+                sync_folder(self._folder)
                 restored = [(first, part.length)]
                 for damaged in self._damaged.values():
                     damaged[:] = [gap for each in damaged for gap in gaps(each, restored)]
@@ -272,8 +273,8 @@ class Spool:
             self._files = self._open(segment)
         data_file, index_file = self._files
         entries = segment.add(data, ends, start)
-        _write_all(data_file, data)
-        _write_all(index_file, entries)
+        write_all(data_file, data)
+        write_all(index_file, entries)
         self._length += len(ends)
 
     def _open(self, segment: Segment) -> tuple[int, int]:
@@ -321,17 +322,3 @@ def _remove_folder(path: Path) -> None:
     else:
         with contextlib.suppress(OSError):
             path.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]

@@ -1,3 +1,5 @@
+"""Whether a file has come to rest."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""Notices of changes of local files."""
+
 from __future__ import annotations
 
 import logging

@@ -1,3 +1,5 @@
+"""Who we are at an S3 server, from Sedna's credential annotation."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

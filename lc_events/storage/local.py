@@ -1,3 +1,5 @@
+"""Files below the node's root."""
+
 from __future__ import annotations
 
 import contextlib
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from lc_events.errors import StorageError
 from lc_events.faults import reach
+from lc_events.files import open_to_read, sync_folder, write_all
 from lc_events.storage.places import Places, opened_path, real_path
 from lc_events.storage.port import FileStat, Storage, WrittenFile
 
@@ -102,7 +105,7 @@ class LocalStorage(Storage):
             with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor, made with the umask's mode
                 for chunk in chunks:
                     with _explained(f"cannot write {path}"):
-                        _write_all(file.fileno(), chunk)
+                        write_all(file.fileno(), chunk)
                     digest.update(chunk)
                     size += len(chunk)
                 with _explained(f"cannot write {path}"):
@@ -197,15 +200,6 @@ class LocalStorage(Storage):
                 sync_folder(new.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power cut; raises `OSError`."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 @contextlib.contextmanager
 def _opened_folder(folder: Path) -> Generator[int]:
     with _explained(f"cannot open folder {folder}"):
@@ -236,8 +230,7 @@ def _explained(what: str) -> Generator[None]:
 @contextlib.contextmanager
 def _opened(path: Path) -> Generator[int]:
     with _explained(f"cannot read {path}"):
-        # Without O_NONBLOCK a named pipe would hold the caller until somebody writes.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = open_to_read(path)
     try:
         with _explained(f"cannot read {path}"):
             _require_file(os.fstat(descriptor).st_mode)
@@ -262,9 +255,3 @@ def _chunks(descriptor: int, path: Path, offset: int, length: int | None) -> Ite
             return
         offset += len(chunk)
         yield chunk
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]

@@ -1,3 +1,5 @@
+"""Where the folders of jobs and models really lie, links followed."""
+
 from __future__ import annotations
 
 import contextlib

@@ -1,3 +1,5 @@
+"""What storage of files and objects can do."""
+
 from __future__ import annotations
 
 import hashlib

@@ -1,3 +1,5 @@
+"""Objects on S3 servers."""
+
 from __future__ import annotations
 
 import hashlib

@@ -1,3 +1,5 @@
+"""The boto3 clients, one for each credential."""
+
 from __future__ import annotations
 
 import os

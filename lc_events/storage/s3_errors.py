@@ -1,3 +1,5 @@
+"""What boto3 raises, in words of ours."""
+
 from __future__ import annotations
 
 import contextlib

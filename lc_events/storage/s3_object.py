@@ -1,3 +1,5 @@
+"""One version of an object, read in parts."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

@@ -1,3 +1,5 @@
+"""Which storage a URL belongs to."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
