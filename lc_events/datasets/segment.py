@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import tempfile
+from array import array
 from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import pairwise
@@ -27,7 +28,7 @@ __all__ = ["GONE", "Segment", "lost_records"]
 GONE = frozenset({"lost", "damaged"})
 """Codes of a `StorageError` about records that are not in a spool any more, or not as they were written."""
 
-_ENTRY = Struct("<QII")
+_ENTRY = Struct("=QII")
 """Of the index, for each record: its end in the data, how many records that makes, CRC-32 of the data up to there."""
 _CHUNK_BYTES = 1 << 20
 _FEW = 64
@@ -91,15 +92,13 @@ class Segment:
 
         Records end at `ends`, of which `start` is where `data` begins.
         """
-        view, crc, at = memoryview(data), self.crc, 0
-        cuts = [end - start for end in ends]
-        crcs = [crc := crc32(view[begin:end], crc) for begin, end in pairwise([0, *cuts])]
-        at = cuts[-1] if cuts else 0
-        counts = range(self.count + 1, self.count + len(cuts) + 1)
-        entries = b"".join(map(_ENTRY.pack, [self.size + cut for cut in cuts], counts, crcs))
-        self.count += len(cuts)
+        cuts = [0, *(end - start for end in ends)]
+        crc = self.crc
+        crcs = [crc := crc32(data[begin:end], crc) for begin, end in pairwise(cuts)]
+        entries = _entries([self.size + cut for cut in cuts[1:]], self.count + 1, crcs)
+        self.crc = crc32(data[cuts[-1] :], crc)
+        self.count += len(crcs)
         self.size += len(data)
-        self.crc = crc32(view[at:], crc)
         return entries
 
     def read(self, first: int, last: int) -> Iterator[bytes]:
@@ -197,6 +196,16 @@ class Segment:
             raise FileNotFoundError(errno.ENOENT, f"{self.index} ends before entry {count}")
         end, records, crc = _ENTRY.unpack(entry)
         return end, records, crc
+
+
+def _entries(ends: Sequence[int], count: int, crcs: Sequence[int]) -> bytes:
+    """Entries from number `count` on, put together by column: to pack them one by one takes twice as long."""
+    halves = array("I", array("Q", ends).tobytes())
+    entries = array("I", bytes(len(ends) * _ENTRY.size))
+    entries[0::4], entries[1::4] = halves[0::2], halves[1::2]
+    entries[2::4] = array("I", range(count, count + len(ends)))
+    entries[3::4] = array("I", crcs)
+    return entries.tobytes()
 
 
 def lost_records(where: Path, first: int, last: int) -> StorageError:
