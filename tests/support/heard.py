@@ -8,11 +8,11 @@ from support.invariants import Histories
 from support.tap import Tap
 
 
-def events_heard(tap: Tap) -> dict[str, dict[int, str]]:
-    """Stream to version to id; AssertionError if one came before its predecessor, or came again as another."""
+def events_heard(tap: Tap, topic: str = "/events/") -> dict[str, dict[int, str]]:
+    """Stream to version to id, of one topic or all; AssertionError if one came before its predecessor or as another."""
     heard: dict[str, dict[int, str]] = defaultdict(dict)
     for message in tap.messages:
-        if "/events/" in message.topic:
+        if topic in message.topic:
             event = message.json
             known, version = heard[event["subject"]], event["sequence"]
             assert known.setdefault(version, event["id"]) == event["id"]
