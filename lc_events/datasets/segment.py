@@ -56,7 +56,7 @@ class Segment:
 
         def is_beyond(count: int) -> bool:
             end, records, _ = segment._entry(count)
-            return end > size or records != count
+            return not count <= end <= size or records != count  # each record has a newline at least
 
         if is_beyond(count):
             count = bisect_left(range(count), True, key=is_beyond) - 1

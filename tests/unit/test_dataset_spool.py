@@ -662,3 +662,35 @@ def test_whatever_was_lost_restored_and_trimmed_the_records_that_are_still_neede
             assert spool.lost(below, len(found)) == []
             for first in range(below, len(found)):
                 assert read(spool, first, len(found)) == b"".join(found[first:])
+
+
+@settings(max_examples=60)
+@given(st.lists(records, min_size=1, max_size=6), st.integers(1, 40), st.data())
+def test_wherever_bytes_were_changed_a_read_is_right_or_finds_what_to_restore(batches, segment_bytes, data):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "spool"
+        spool = Spool(folder, segment_bytes=segment_bytes)
+        ranges = [append(spool, batch) for batch in batches]
+        spool.sync()
+        spool.commit()
+        found = [record for batch in batches for record in batch]
+        for path in sorted(folder.iterdir()):
+            for _ in range(data.draw(st.integers(0, 2))):
+                at = data.draw(st.integers(0, path.stat().st_size))
+                overwrite(path, at, data.draw(st.binary(min_size=1, max_size=20)))
+        if data.draw(st.booleans()):
+            spool = Spool(folder, segment_bytes=segment_bytes)
+            spool.cut(len(found))
+        for first in range(len(found)):
+            for attempt in range(len(found) + 1):
+                try:
+                    assert read(spool, first, len(found)) == b"".join(found[first:])
+                    break
+                except StorageError:
+                    assert attempt < len(found)
+                spool.cut(len(found))
+                lost = [each for each in ranges if spool.lost(*each)]
+                assert lost
+                for begin, end in lost:
+                    with spool.restoring(begin) as part:
+                        append(part, found[begin:end])
