@@ -64,7 +64,7 @@ def overwrite_index(spool: Path) -> None:
 
 def repeat_last_end(spool: Path) -> None:
     for path in spool.glob("*.index"):
-        path.write_bytes(path.read_bytes()[:-8] + path.read_bytes()[-16:-8])
+        path.write_bytes(path.read_bytes()[:-16] + path.read_bytes()[-32:-16])
 
 
 def put_pipes(spool: Path) -> None:
@@ -103,7 +103,9 @@ def test_lost_samples_are_read_again_from_the_file_that_still_holds_them(lc, gm,
     lc.append("/data/ds.txt", "s10\n")
     gm.expect({"numberOfSamples": 11}, train_ready(1))
     assert lc.file("/output/job1/data/train/1/data.txt").read_text() == SAMPLES + "s10\n"
-    assert "that the spool had lost were read again" in lc.log
+    # Between the ends of what is read no entry of the index is needed, as the checksum of what follows shows.
+    is_needed = when == "stopped" or LOSSES[loss] not in {overwrite_index, repeat_last_end}
+    assert ("that the spool had lost were read again" in lc.log) is is_needed
 
 
 def test_jobs_that_took_the_same_records_at_other_times_both_get_them_back(lc):
