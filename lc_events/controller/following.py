@@ -233,8 +233,8 @@ class Following:
             followed.paused_until = self._clock.monotonic() + followed.pause
             has_ended = followed.ended
         if has_ended:
-            followed.spool.close()
             self._committer.later(0.0, lambda: self._ended(followed))
+            followed.spool.close()
         elif again_in is not None:
             if again_in <= 0:
                 self._request(followed)

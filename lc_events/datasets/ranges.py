@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["Range", "gaps", "merged"]
 
-Range = tuple[int, int]
+Range: TypeAlias = tuple[int, int]
 
 
 def gaps(whole: Range, ranges: Iterable[Range]) -> list[Range]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 import tempfile
 from array import array
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from struct import Struct
 from typing import TYPE_CHECKING
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from io import FileIO
     from pathlib import Path
 
+    from lc_events.datasets.ranges import Range
+
 __all__ = ["GONE", "Segment", "lost_records"]
 
 GONE = frozenset({"lost", "damaged"})
@@ -31,22 +32,29 @@ GONE = frozenset({"lost", "damaged"})
 _ENTRY = Struct("=QII")
 """Of the index, for each record: its end in the data, how many records that makes, CRC-32 of the data up to there."""
 _CHUNK_BYTES = 1 << 20
-_FEW = 64
+_DAMAGE_GRAIN = 64
+"""Records; which of so few are damaged is not looked for."""
+_SECTOR_BYTES = 4096
 
 
 @dataclass(slots=True)
 class Segment:
     """Records `first` to `first + count` of a spool, `size` bytes of data with the CRC-32 `crc`.
 
-    Records between any two of its ends can be checked without the others. `size` is above the end of the last record
-    while another one has begun. What is no regular file counts as not there. Methods raise `OSError`.
+    Records between any two of its ends can be checked without the others. The data may go on with a record that has
+    begun. What is no regular file, or cannot be read from the disk (EIO), counts as not there. Methods raise `OSError`.
     """
 
     folder: Path
     first: int
     count: int = 0
     size: int = 0
-    crc: int = 0
+    has_begun: bool = False
+    crc: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Checksums begin with the first number, so that files under the name of others are seen."""
+        self.crc = self._entry(0)[2]
 
     @classmethod
     def found(cls, folder: Path, first: int) -> Segment:
@@ -54,12 +62,17 @@ class Segment:
         segment = cls(folder, first)
         count, size = _size(segment.index) // _ENTRY.size, _size(segment.data)
 
-        def is_beyond(count: int) -> bool:
-            end, records, _ = segment._entry(count)
+        def is_unusable(count: int) -> bool:
+            try:
+                end, records, _ = segment._entry(count)
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                return True
             return not count <= end <= size or records != count  # each record has a newline at least
 
-        if is_beyond(count):
-            count = bisect_left(range(count), True, key=is_beyond) - 1
+        if is_unusable(count):
+            count = bisect_left(range(count), True, key=is_unusable) - 1
         segment._keep(count)
         return segment
 
@@ -83,10 +96,6 @@ class Segment:
         """Bytes that the index must have."""
         return self.count * _ENTRY.size
 
-    def end(self, count: int) -> int:
-        """Where the first `count` records end in the data; FileNotFoundError if the index does not say."""
-        return self._entry(count)[0]
-
     def add(self, data: bytes, ends: Sequence[int], start: int) -> bytes:
         """Count in what is appended to the data; what is appended to the index.
 
@@ -97,6 +106,7 @@ class Segment:
         crcs = [crc := crc32(data[begin:end], crc) for begin, end in pairwise(cuts)]
         entries = _entries([self.size + cut for cut in cuts[1:]], self.count + 1, crcs)
         self.crc = crc32(data[cuts[-1] :], crc)
+        self.has_begun = cuts[-1] < len(data) or (self.has_begun and not ends)
         self.count += len(crcs)
         self.size += len(data)
         return entries
@@ -140,10 +150,10 @@ class Segment:
             return False
         return True
 
-    def damage(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+    def damage(self, first: int, last: int) -> Iterator[Range]:
         """Which of the records [first, last) are not there as they were written, up to 64 more on either side."""
         if first < last and not self.is_intact(first, last):
-            if last - first <= _FEW:
+            if last - first <= _DAMAGE_GRAIN:
                 yield first, last
             else:
                 middle = (first + last) // 2
@@ -157,7 +167,8 @@ class Segment:
     def cut(self, count: int) -> None:
         """Keep the first `count` records, and nothing of one that had begun.
 
-        Where the last of them is not as it was written, nobody knows where it ends: it is not kept, and no data goes.
+        Where the last of them is not as it was written, nobody knows where it ends: it is not kept, no data goes, and
+        nothing may be added any more.
         """
         _shorten(self.index, count * _ENTRY.size)
         if self.is_intact(self.first + count - 1, self.first + count):
@@ -185,10 +196,11 @@ class Segment:
 
     def _keep(self, count: int) -> None:
         self.size, self.count, self.crc = self._entry(count)
+        self.has_begun = False
 
     def _entry(self, count: int) -> tuple[int, int, int]:
         if count == 0:
-            return 0, 0, 0
+            return 0, 0, crc32(b"%d" % self.first)
         with _open_regular(self.index) as file:
             file.seek((count - 1) * _ENTRY.size)
             entry = file.read(_ENTRY.size)
@@ -253,7 +265,14 @@ def _shorten(path: Path, size: int) -> None:
 
 def _copy_rest(source: Path, target: Path, offset: int) -> None:
     with _open_regular(source) as old, target.open("ab") as new:
-        old.seek(offset)
-        shutil.copyfileobj(old, new)
+        size = os.fstat(old.fileno()).st_size
+        for at in range(offset, size, _SECTOR_BYTES):
+            old.seek(at)
+            try:
+                new.write(old.read(_SECTOR_BYTES))
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                new.write(bytes(min(_SECTOR_BYTES, size - at)))  # which the checksums tell as damaged
         new.flush()
         os.fsync(new.fileno())

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import shutil
 import stat
 import threading
 from bisect import bisect_right
-from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from lc_events.datasets.ranges import Range, gaps
+from lc_events.datasets.ranges import Range, gaps, merged
 from lc_events.datasets.segment import GONE, Segment, lost_records
 from lc_events.errors import StorageError
 from lc_events.faults import reach
@@ -73,7 +73,7 @@ class Spool:
         with self._lock:
             return self._segments[0].first if self._segments else self._length
 
-    def append(self, data: bytes, ends: Sequence[int]) -> tuple[int, int]:
+    def append(self, data: bytes, ends: Sequence[int]) -> Range:
         """Add records, each ended by a newline; `ends` are their ends in `data`. Returns their numbers [first, last).
 
         Bytes after the last end begin a record that a later call goes on with; `cut` drops them.
@@ -109,7 +109,10 @@ class Spool:
 
     def close(self) -> None:
         """Close its files; the next append opens them again."""
-        with self._lock, _explained(self._folder):
+        with (
+            self._lock,
+            contextlib.suppress(OSError),
+        ):  # which says that something was not written: nothing counts on it
             self._close(sync=False)
 
     def cut(self, length: int) -> None:
@@ -121,6 +124,7 @@ class Spool:
             for segment in found:
                 if segment.first >= length:
                     segment.remove()
+                    self._unsynced.add(self._folder)
             self._segments = [segment for segment in found if segment.first < length]
             self._length = self._committed = length
             for segment in self._segments:
@@ -135,7 +139,7 @@ class Spool:
         with self._lock, _explained(self._folder):
             return all(segment.is_whole() for segment in self._segments)
 
-    def lost(self, first: int, last: int) -> list[tuple[int, int]]:
+    def lost(self, first: int, last: int) -> list[Range]:
         """Which of the records [first, last) cannot be read, as far as the last `cut` or a read has found."""
         with self._lock:
             return gaps((first, last), [piece for segment in self._segments for piece in self._intact(segment)])
@@ -156,7 +160,7 @@ class Spool:
             yield part
             part.sync()
             with self._lock, _explained(self._folder):
-                for segment in filter(attrgetter("count"), part._segments):
+                for segment in [each for each in part._segments if each.count]:
                     here = Segment.found(self._folder, segment.first)
                     if here.last > segment.last:
                         segment.extend(here)
@@ -180,7 +184,7 @@ class Spool:
             below = min(below, self._committed)
             firsts = [segment.first for segment in self._segments]
             for segment, end in zip(list(self._segments), [*firsts[1:], self._length], strict=False):
-                is_open = segment is self._segments[-1] and segment.size > segment.end(segment.count)
+                is_open = segment is self._segments[-1] and segment.has_begun
                 if max(end, segment.last) > below or is_open:
                     return
                 if segment is self._segments[-1]:
@@ -214,12 +218,12 @@ class Spool:
         """
         with self._lock:
             at = bisect_right(self._segments, first, key=attrgetter("first"))
-            for segment in self._segments[at : at + 1]:
-                last = min(last, segment.first)
+            if at < len(self._segments):
+                last = min(last, self._segments[at].first)
             for segment in reversed(self._segments[:at]):
                 for begin, end in reversed(self._intact(segment)):
                     if begin <= first < end:
-                        return min(last, end), replace(segment)
+                        return min(last, end), copy.copy(segment)
                     if first < begin:
                         last = min(last, begin)
         return last, None
@@ -235,7 +239,7 @@ class Spool:
             damage = [] if segment is None else list(segment.damage(first, end))
             if segment is not None and damage:
                 with self._lock:
-                    self._damaged.setdefault(segment.first, []).extend(damage)
+                    self._damaged[segment.first] = merged([*self._damaged.get(segment.first, ()), *damage])
             else:
                 first = end
 
@@ -281,10 +285,7 @@ class Spool:
         """Open a segment for appending; its files must still hold what was written to them."""
         with contextlib.ExitStack() as undo:
             files = []
-            for path, size in (
-                (segment.data, segment.size),
-                (segment.index, segment.index_size),
-            ):
+            for path, size in ((segment.data, segment.size), (segment.index, segment.index_size)):
                 # Without O_NONBLOCK a named pipe would hold the append until somebody reads.
                 flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
                 descriptor = os.open(path, flags, 0o600)

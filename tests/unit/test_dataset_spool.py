@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 import shutil
 import signal
 import stat
 import tempfile
+from io import FileIO
 from pathlib import Path
 
 import pytest
@@ -519,6 +521,119 @@ def test_a_full_disk_is_told_and_cut_off(folder):
     spool.cut(5)
     assert append(spool, [b"six\n"]) == (5, 6)
     assert read(spool, 0, 6) == b"".join(RECORDS) + b"six\n"
+
+
+class Disk:
+    """Some bytes of some files cannot be read from it."""
+
+    def __init__(self) -> None:
+        self._bad: dict[int, range] = {}
+
+    def spoil(self, path: Path, first: int, last: int) -> None:
+        self._bad[path.stat().st_ino] = range(first, last)
+
+    def open(self, path: Path) -> FileIO:
+        """As the spool opens what it reads."""
+        spoilt = self._bad
+
+        class Reader(FileIO):
+            def read(self, size: int = -1) -> bytes:
+                stat, at = os.fstat(self.fileno()), self.tell()
+                bad = spoilt.get(stat.st_ino, range(0))
+                if at < bad.stop and bad.start < (stat.st_size if size < 0 else at + size):
+                    raise OSError(errno.EIO, "Input/output error")
+                return super().read(size)
+
+        return Reader(path, "rb")
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    found = Disk()
+    monkeypatch.setattr("lc_events.datasets.segment._open_regular", found.open)
+    return found
+
+
+@pytest.mark.parametrize(("suffix", "width"), [(".index", ENTRY), (".data", 4)])
+@pytest.mark.parametrize("number", [0, 4000, 9999])
+def test_what_the_disk_cannot_read_is_restored_and_nothing_beside_it_is_lost(folder, disk, suffix, width, number):
+    append(spool := Spool(folder), numbers := [b"%03d\n" % (number % 1000) for number in range(10_000)])
+    spool.sync()
+    spool.commit()
+    (path,) = folder.glob(f"*{suffix}")
+    disk.spoil(path, number * width, (number + 1) * width)
+    spool = Spool(folder)
+    spool.cut(10_000)
+    for first, last in ((5000, 10_000), (0, 5000), (number, 10_000), (0, number + 1), (0, 10_000)):
+        with contextlib.suppress(StorageError):
+            read(spool, first, last)
+        lost = spool.lost(first, last)
+        assert sum(end - begin for begin, end in lost) <= 2 * 64
+        for begin, end in lost:
+            with spool.restoring(begin) as part:
+                append(part, numbers[begin:end])
+        assert read(spool, first, last) == b"".join(numbers[first:last])
+    assert append(spool, [b"next\n"]) == (10_000, 10_001)
+    assert read(spool, 0, 10_001) == b"".join(numbers) + b"next\n"
+
+
+def test_a_bad_sector_beside_what_is_restored_stays_a_loss_of_its_own(folder, disk):
+    append(spool := Spool(folder), numbers := [b"%03d\n" % (number % 1000) for number in range(10_000)])
+    spool.sync()
+    spool.commit()
+    (path,) = folder.glob("*.data")
+    disk.spoil(path, 20_000, 20_004)
+    overwrite(path, 0, b"damaged")
+    with pytest.raises(StorageError):
+        read(spool, 0, 10)
+    with spool.restoring(0) as part:
+        append(part, numbers[:100])
+    assert read(spool, 0, 4096) == b"".join(numbers[:4096])
+    with pytest.raises(StorageError):
+        read(spool, 0, 10_000)
+    with spool.restoring(4000) as part:
+        append(part, numbers[4000:7000])
+    assert read(spool, 0, 10_000) == b"".join(numbers)
+
+
+def test_a_segment_that_goes_with_a_cut_is_gone_before_the_next_records_count(folder, monkeypatch):
+    spool = Spool(folder, segment_bytes=4)
+    append(spool, RECORDS)
+    spool.sync()
+    spool.cut(1)
+    synced = []
+    monkeypatch.setattr("lc_events.datasets.spool.sync_folder", synced.append)
+    append(spool, [b"other\n"])
+    spool.sync()
+    assert folder in synced
+
+
+def test_the_files_of_one_segment_under_the_name_of_another_are_no_records_of_it(folder):
+    spool = Spool(folder, segment_bytes=4)
+    for number in range(8):
+        append(spool, [b"%03d\n" % number])
+    spool.sync()
+    spool.commit()
+    for suffix in (".data", ".index"):
+        one, other = (folder / f"{first:020}{suffix}" for first in (2, 4))
+        one.rename(folder / "away")
+        other.rename(one)
+        (folder / "away").rename(other)
+    with pytest.raises(StorageError):
+        read(spool, 0, 8)
+    assert spool.lost(0, 8) == [(2, 6)]
+
+
+def test_damage_of_any_length_is_noted_as_one(folder):
+    append(spool := Spool(folder), [b"%05d\n" % number for number in range(10_000)])
+    spool.sync()
+    spool.commit()
+    (path,) = folder.glob("*.data")
+    path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(StorageError):
+        read(spool, 0, 10_000)
+    assert spool.lost(0, 10_000) == [(0, 10_000)]
+    assert spool._damaged == {0: [(0, 10_000)]}
 
 
 records = st.lists(st.binary(max_size=6).map(lambda record: record + b"\n"), max_size=12)
