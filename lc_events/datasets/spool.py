@@ -236,10 +236,10 @@ class Spool:
         """Note all that is damaged of the records [first, last), so that one restoring can bring back all of it."""
         while first < last:
             end, segment = self._holder(first, last)
-            damage = [] if segment is None else list(segment.damage(first, end))
+            damage = [] if segment is None else merged(segment.damage(first, end))
             if segment is not None and damage:
                 with self._lock:
-                    self._damaged[segment.first] = merged([*self._damaged.get(segment.first, ()), *damage])
+                    self._damaged.setdefault(segment.first, []).extend(damage)
             else:
                 first = end
 

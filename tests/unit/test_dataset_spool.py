@@ -624,6 +624,24 @@ def test_the_files_of_one_segment_under_the_name_of_another_are_no_records_of_it
     assert spool.lost(0, 8) == [(2, 6)]
 
 
+def test_an_end_within_damage_that_is_not_asked_any_more_stays_damaged_for_who_asks_it(folder):
+    append(spool := Spool(folder), numbers := [b"%03d\n" % number for number in range(20)])
+    spool.sync()
+    spool.commit()
+    (path,) = folder.glob("*.index")
+    overwrite(path, 9 * ENTRY, bytes(ENTRY))
+    with spool.restoring(10) as part:
+        append(part, numbers[10:12])
+    for first, last in ((5, 20), (0, 20)):
+        with pytest.raises(StorageError):
+            read(spool, first, last)
+        spool.cut(20)
+        assert spool.lost(5, 20) == [(5, 10)]
+    with spool.restoring(5) as part:
+        append(part, numbers[5:10])
+    assert read(spool, 0, 20) == b"".join(numbers)
+
+
 def test_damage_of_any_length_is_noted_as_one(folder):
     append(spool := Spool(folder), [b"%05d\n" % number for number in range(10_000)])
     spool.sync()
