@@ -298,17 +298,17 @@ class LocalController:
     def _noticed(self, path: Path) -> None:
         self._following.noticed(path)
 
-    def _publish(self, publication: Publication) -> int:
-        return self._client.publish(publication)
+    def _publish(self, publication: Publication, connection: int) -> int:
+        return self._client.publish(publication, connection=connection)
 
     def _acknowledge(self, received: Received) -> None:
         self._client.ack(received)
         reach("message-acknowledged")
 
-    def _connected(self, _connected: Connected) -> None:
+    def _connected(self, connected: Connected) -> None:
         if self._presence is not None:
             self._presence.is_ours(self._session)
-        self._outbox.connected(self._status("online"))
+        self._outbox.connected(self._status("online"), connected.connection)
         self._repeats.connected()
         said, self._complaints = self._complaints, []
         for topic, words in said:

@@ -62,7 +62,7 @@ class Outbox:
         latest: LatestValues,
         mark: OutboxMark,
         clock: Clock,
-        publish: Callable[[Publication], int],
+        publish: Callable[[Publication, int], int],
         note_position: Callable[[str, int], None],
     ) -> None:
         self._journal = journal
@@ -114,14 +114,13 @@ class Outbox:
             self._has_news = True
             self._changed.notify_all()
 
-    def connected(self, birth: Publication) -> None:
+    def connected(self, birth: Publication, number: int) -> None:
         """A new connection: `birth` first, then on from what the broker has, and all latest values again."""
         with self._changed:
-            self._connection += 1
+            self._connection = number
             self._connected = True
             self._in_flight.clear()
             self._birth = birth
-            self._latest.all_changed()
             self._changed.notify_all()
 
     def published(self, ticket: int, error: str | None, reason: int | None = None) -> None:
@@ -180,11 +179,11 @@ class Outbox:
             before = self._connection, self._stopping
             try:
                 connection = self._begin()
-                self._send_direct()
-                self._send_repeats()
+                self._send_direct(connection)
+                self._send_repeats(connection)
                 is_behind = self._send_log(connection)
                 if not is_behind or self._clock.monotonic() - self._latest_sent >= _LATEST_WHEN_BEHIND:
-                    self._send_latest()
+                    self._send_latest(connection)
                     self._send_mark(connection)
             except BrokerError as error:
                 _log.debug("%s", error)
@@ -209,11 +208,12 @@ class Outbox:
                 connection = self._connection
                 if connection == self._begun:
                     return connection
-            self._send_direct()
+            self._send_direct(connection)
             position = self._mark.begin(self._progress.newest, end=self._journal.rows.max_notification_id() or 0)
             with self._changed:
                 self._log.begin(position, urgent_sent_to=self._progress.newest)
                 self._progress.begin(position)
+                self._latest.all_changed()  # not before: what an older connection did not take counts as published
                 self._begun = connection
                 self._has_news = True
 
@@ -254,16 +254,14 @@ class Outbox:
         """Now for retained values: when we stop, all of them are due."""
         return float("inf") if self._stopping else self._clock.monotonic()
 
-    def _send(
-        self, publication: Publication, notification_id: int | None = None, connection: int | None = None
-    ) -> None:
-        """Send when the window has room; BrokerError if there is no connection, or another than the one meant."""
+    def _send(self, publication: Publication, connection: int, notification_id: int | None = None) -> None:
+        """Send when the window has room; BrokerError once the connection that it is meant for is gone."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._in_flight) < _WINDOW or not self._connected)
-            if not self._connected or connection not in (None, self._connection):
+            if not self._connected or connection != self._connection:
                 raise BrokerError("the connection is gone", code="not_connected")
             try:
-                ticket = self._publish(publication)
+                ticket = self._publish(publication, connection)
             except BrokerError as error:
                 if error.code != "too_large":
                     self._connected = False
@@ -271,19 +269,21 @@ class Outbox:
                 _log.error("%s: %s", publication.topic, error)
                 self._confirm(notification_id)
             else:
-                self._in_flight[ticket] = _Sent(self._connection, notification_id, publication.topic)
+                self._in_flight[ticket] = _Sent(connection, notification_id, publication.topic)
 
-    def _send_direct(self) -> None:
+    def _send_direct(self, connection: int) -> None:
         while True:
             with self._changed:
+                if connection != self._connection:
+                    return
                 publication, self._birth = self._birth, None
                 if publication is None:
                     if not self._direct:
                         return
                     publication = self._direct.popleft()
-            self._send(publication)
+            self._send(publication, connection)
 
-    def _send_repeats(self) -> None:
+    def _send_repeats(self, connection: int) -> None:
         while True:
             with self._changed:
                 if not self._repeats:
@@ -292,7 +292,7 @@ class Outbox:
             try:
                 report = self._log.report(stream, version)
                 if report is not None:
-                    self._send(report.publication)
+                    self._send(report.publication, connection)
                     self._note_sent(report.row)
             except (BrokerError, *STORE_ERRORS):
                 with self._changed:
@@ -332,7 +332,7 @@ class Outbox:
             self._progress.sends_urgent(row.notification_id for row, _ in urgent)
         self._log.urgent_sent(rows)
         for row, publication in urgent:
-            self._send(publication, row.notification_id, connection)
+            self._send(publication, connection, row.notification_id)
             self._note_sent(row)
             reach("report-sent" if "/up/" in publication.topic else "done-sent")
 
@@ -347,16 +347,16 @@ class Outbox:
             if self._progress.sends_event(row.notification_id, is_left_out=event is None):
                 self._note_newest()
         if event is not None:
-            self._send(event, row.notification_id, connection)
+            self._send(event, connection, row.notification_id)
             reach("event-sent")
         return True
 
-    def _send_latest(self) -> None:
+    def _send_latest(self, connection: int) -> None:
         """For a few milliseconds: many become due together, and reports must not wait behind all of them."""
         self._latest_sent = self._clock.monotonic()
         while self._latest.due_in(self._now()) == 0:
             for publication in self._latest.take_due(self._now()):
-                self._send(publication)
+                self._send(publication, connection)
                 reach("latest-sent")
             if self._clock.monotonic() - self._latest_sent >= _LATEST_SECONDS:
                 return
@@ -365,4 +365,4 @@ class Outbox:
         with self._changed:
             mark = self._mark.take_due(self.position, self._now())
         if mark is not None:
-            self._send(mark, connection=connection)
+            self._send(mark, connection)

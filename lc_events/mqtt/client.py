@@ -135,16 +135,17 @@ class MqttClient:
                 words = self._failure.words if self._failure else f"no answer within {timeout:g} s"
                 raise BrokerError(f"no connection to {self.settings.display_url}: {words}")
 
-    def publish(self, publication: Publication) -> int:
+    def publish(self, publication: Publication, *, connection: int | None = None) -> int:
         """Send and return a ticket, for which `on_published` is called exactly once with None or the error in words.
 
         Its third argument is the reason code of a broker that refused (MQTT 5, 3.4.2.1), else None. It may be called
         before this method has returned: a lock held over both is safe. Error DISCONNECTED means that nobody knows
-        whether the broker has it. BrokerError if it was not sent: code `not_connected`, `window_full`
-        (`window` unconfirmed, `max_waiting` behind them) or `too_large` for the broker.
+        whether the broker has it. BrokerError if it was not sent: code `not_connected` (with `connection` also if
+        this is another one by now), `window_full` (`window` unconfirmed, `max_waiting` behind them) or `too_large`
+        for the broker.
         """
         ticket = next(self._tickets)
-        self._publish(ticket, publication)
+        self._publish(ticket, publication, connection)
         return ticket
 
     def publish_and_wait(self, publication: Publication, timeout: float) -> None:
@@ -205,9 +206,9 @@ class MqttClient:
         """Stop without a farewell."""
         self.stop()
 
-    def _publish(self, ticket: int, publication: Publication) -> None:
+    def _publish(self, ticket: int, publication: Publication, number: int | None = None) -> None:
         connection = self._current
-        if connection is None:
+        if connection is None or number not in (None, connection.number):
             raise BrokerError(f"not connected to {self.settings.display_url}", code="not_connected")
         connection.publish(ticket, publication)
 

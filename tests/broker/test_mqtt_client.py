@@ -128,6 +128,20 @@ def test_messages_that_came_while_we_were_away_are_delivered(mosquitto):
         assert recorder.connected[0].session_present
 
 
+def test_a_publication_for_one_connection_does_not_leave_on_the_next(mosquitto):
+    with Recorder(mosquitto.url, subscriptions=["in"]) as recorder:
+        recorder.client.publish(Publication("in", b"first"), connection=1)
+        recorder.wait_for(b"first")
+        mosquitto.restart()
+        eventually(lambda: len(recorder.connected) == 2)
+        with pytest.raises(BrokerError) as raised:
+            recorder.client.publish(Publication("in", b"late"), connection=1)
+        assert raised.value.code == "not_connected"
+        recorder.client.publish(Publication("in", b"next"), connection=2)
+        eventually(lambda: b"next" in recorder.payloads())
+        assert b"late" not in recorder.payloads()
+
+
 def test_a_clean_client_has_no_session(mosquitto):
     with Recorder(mosquitto.url, clean=True, subscriptions=["in"]):
         pass

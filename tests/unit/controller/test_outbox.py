@@ -4,6 +4,7 @@ import gc
 import itertools
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -33,14 +34,23 @@ HISTORY = given(gm(condition("Train", "Waiting")), *[ticked()] * 5, arrive(10), 
 
 
 class Broker:
-    """Takes publications, and confirms them when it is told to."""
+    """Takes publications that are meant for the connection that there is, and confirms them when it is told to."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[int, Publication]] = []
+        self.turned_away: list[Publication] = []
+        self.connection = 0
         self._tickets = itertools.count(1)
         self._confirmed = 0
 
-    def publish(self, publication: Publication) -> int:
+    def connect(self, outbox: Outbox, birth: Publication) -> None:
+        self.connection += 1
+        outbox.connected(birth, self.connection)
+
+    def publish(self, publication: Publication, connection: int) -> int:
+        if connection != self.connection:
+            self.turned_away.append(publication)
+            raise BrokerError("the connection is gone", code="not_connected")
         ticket = next(self._tickets)
         self.taken.append((ticket, publication))
         return ticket
@@ -63,12 +73,13 @@ def outbox_of(
     broker: Broker,
     positions: list[int],
     *,
-    latest_from: Journal | FailingOnce | None = None,
+    log_from: Journal | Amid | None = None,
+    latest_from: Journal | FailingOnce | Amid | None = None,
     mark: OutboxMark | None = None,
 ) -> Outbox:
     topics = Topics()
     return Outbox(
-        journal=journal,
+        journal=log_from or journal,
         publications=Publications("edge1", topics),
         latest=LatestValues(world=World.load(journal), journal=latest_from or journal, topics=topics, node="edge1"),
         mark=mark or OutboxMark(MARK, SystemClock()),
@@ -93,6 +104,10 @@ def reports_sent(broker: Broker) -> list[bytes]:
     return [each.payload for _, each in broker.taken if "/up/" in each.topic]
 
 
+def values_said(broker: Broker, since: int = 0) -> set[str]:
+    return {publication.topic.split("/")[3] for _, publication in broker.taken[since:] if publication.retain}
+
+
 def positions_marked(broker: Broker) -> list[int]:
     return [orjson.loads(each.payload)["position"] for _, each in broker.taken if each.topic == MARK]
 
@@ -101,7 +116,7 @@ def test_the_position_follows_what_the_broker_confirmed(journal):
     broker, positions = Broker(), []
     outbox = outbox_of(journal, broker, positions)
     outbox.start()
-    outbox.connected(BIRTH)
+    broker.connect(outbox, BIRTH)
     eventually(lambda: len(broker.taken) >= 1 + len(HISTORY.events) + 1 + 3 + 1)
     assert positions == []
     broker.confirm(outbox)
@@ -118,12 +133,12 @@ def test_a_new_connection_amid_a_chunk_begins_anew_and_confirms_all(journal, los
     def reconnect(_step: str) -> None:
         if next(sent) == lost_at:
             broker.confirm(outbox, DISCONNECTED)
-            outbox.connected(BIRTH)
+            broker.connect(outbox, BIRTH)
             reconnected.set()
 
     monkeypatch.setattr("lc_events.controller.outbox.reach", reconnect)
     outbox.start()
-    outbox.connected(BIRTH)
+    broker.connect(outbox, BIRTH)
     assert reconnected.wait(10)
     eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
     finish(outbox, broker)
@@ -144,7 +159,7 @@ def test_it_begins_where_the_brokers_own_mark_stands_and_leaves_the_mark_at_the_
     for position in (0, len(HISTORY.events) - 3):
         told += range(position + 1, len(HISTORY.events) + 1)
         kept[MARK] = orjson.dumps({"position": position})
-        outbox.connected(BIRTH)
+        broker.connect(outbox, BIRTH)
         eventually(lambda: broker.confirm(outbox) or versions_told(broker) == told)  # noqa: B023 - called at once
         eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
     finish(outbox, broker)
@@ -160,7 +175,7 @@ def test_a_connection_that_comes_during_the_look_gets_nothing_before_a_look_of_i
     def look(_topic: str) -> bytes:
         position = next(marks)
         if position == end - 3:
-            outbox.connected(BIRTH)
+            broker.connect(outbox, BIRTH)
         return orjson.dumps({"position": position})
 
     outbox = outbox_of(journal, broker, [], mark=OutboxMark(MARK, SystemClock(), look))
@@ -168,7 +183,7 @@ def test_a_connection_that_comes_during_the_look_gets_nothing_before_a_look_of_i
     told: list[int] = []
     for position in (0, 2):
         told += range(position + 1, end + 1)
-        outbox.connected(BIRTH)
+        broker.connect(outbox, BIRTH)
         eventually(lambda: broker.confirm(outbox) or versions_told(broker) == told)  # noqa: B023 - called at once
         eventually(lambda: broker.confirm(outbox) or outbox.position == end)
     finish(outbox, broker)
@@ -180,11 +195,11 @@ def test_the_birth_of_a_connection_that_comes_during_the_look_is_said_before_any
 
     def look(_topic: str) -> None:
         if (birth := next(births, None)) is not None:
-            outbox.connected(birth)
+            broker.connect(outbox, birth)
 
     outbox = outbox_of(journal, broker, [], mark=OutboxMark(MARK, SystemClock(), look))
     outbox.start()
-    outbox.connected(BIRTH)
+    broker.connect(outbox, BIRTH)
     eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
     finish(outbox, broker)
     assert [publication for _, publication in broker.taken[:2]] == [BIRTH, NEXT_BIRTH]
@@ -193,10 +208,10 @@ def test_the_birth_of_a_connection_that_comes_during_the_look_is_said_before_any
 class ConnectingAgain(Broker):
     """Has the next connection already when it takes the report of the second sending."""
 
-    def publish(self, publication: Publication) -> int:
-        ticket = super().publish(publication)
+    def publish(self, publication: Publication, connection: int) -> int:
+        ticket = super().publish(publication, connection)
         if [each.topic for _, each in self.taken].count(publication.topic) == 2 and "/up/" in publication.topic:
-            self.outbox.connected(NEXT_BIRTH)
+            self.connect(self.outbox, NEXT_BIRTH)
         return ticket
 
 
@@ -205,12 +220,63 @@ def test_a_connection_that_comes_amid_a_round_of_the_one_before_is_begun_without
     outbox = outbox_of(journal, broker, [], mark=OutboxMark(MARK, SystemClock(), looks.append))
     broker.outbox = outbox
     outbox.start()
-    outbox.connected(BIRTH)
+    broker.connect(outbox, BIRTH)
     eventually(lambda: broker.confirm(outbox) or len(HISTORY.events) in positions_marked(broker))
     outbox.repeat(HISTORY.state.stream, range(1, len(HISTORY.events) + 1))
     eventually(lambda: broker.confirm(outbox) or NEXT_BIRTH in [publication for _, publication in broker.taken])
     eventually(lambda: broker.confirm(outbox) or looks == [MARK, MARK])
     finish(outbox, broker)
+
+
+class Amid:
+    """A store amid whose next reading something `happens`."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.happens: Callable[[], None] | None = None
+        self.decode = journal.decode
+
+    @property
+    def rows(self) -> ChainedRecorder:
+        happens, self.happens = self.happens, None
+        if happens is not None:
+            happens()
+        return self._journal.rows
+
+
+@pytest.mark.parametrize("reading", ["a report that is repeated", "latest values"])
+def test_what_was_read_for_one_connection_does_not_leave_on_the_next_before_its_birth(journal, reading):
+    broker, store = Broker(), Amid(journal)
+    outbox = outbox_of(journal, broker, [], log_from=store, latest_from=store)
+    outbox.start()
+    broker.connect(outbox, BIRTH)
+    eventually(lambda: broker.confirm(outbox) or len(HISTORY.events) in positions_marked(broker))
+    before = len(broker.taken)
+    store.happens = lambda: broker.connect(outbox, NEXT_BIRTH)
+    if reading == "latest values":
+        outbox.refresh(HISTORY.state.stream)
+    else:
+        outbox.repeat(HISTORY.state.stream, range(1, len(HISTORY.events) + 1))
+    eventually(lambda: broker.confirm(outbox) or values_said(broker, before) >= {"jobs", "models", "heads"})
+    finish(outbox, broker)
+    assert broker.taken[before][1] == NEXT_BIRTH
+
+
+def test_a_mark_that_was_due_when_the_broker_was_set_back_does_not_leave_before_the_look(journal):
+    broker, end = Broker(), len(HISTORY.events)
+    mark = OutboxMark(MARK, SystemClock(), lambda _: orjson.dumps({"position": 0}))
+    outbox = outbox_of(journal, broker, [], mark=mark)
+    outbox.start()
+    broker.connect(outbox, BIRTH)
+    eventually(lambda: len(versions_told(broker)) == end and values_said(broker) >= {"jobs", "models", "heads"})
+    broker.connection += 1  # of which the outbox is not told yet
+    broker.confirm(outbox)
+    eventually(lambda: MARK in [publication.topic for publication in broker.turned_away])
+    outbox.connected(NEXT_BIRTH, broker.connection)
+    eventually(lambda: broker.confirm(outbox) or outbox.position == end)
+    finish(outbox, broker)
+    assert versions_told(broker) == [*range(1, end + 1)] * 2
+    assert positions_marked(broker)[-1] == end
 
 
 class FailingLook:
@@ -231,7 +297,7 @@ def test_a_tls_file_that_is_away_when_we_look_is_named_and_all_is_sent_once_it_i
     broker, look = Broker(), FailingLook(UsageError(words))
     outbox = outbox_of(journal, broker, [], mark=OutboxMark(MARK, SystemClock(), look))
     outbox.start()
-    outbox.connected(BIRTH)
+    broker.connect(outbox, BIRTH)
     eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
     finish(outbox, broker)
     [record] = caplog.records
@@ -242,7 +308,7 @@ def test_commits_do_not_hasten_the_look_after_one_that_failed(journal):
     broker, look = Broker(), FailingLook()
     outbox = outbox_of(journal, broker, [], mark=OutboxMark(MARK, SystemClock(), look))
     outbox.start()
-    outbox.connected(BIRTH)
+    broker.connect(outbox, BIRTH)
     eventually(lambda: outbox.wake([]) or len(look.times) == 2)
     finish(outbox, broker)
     assert look.times[1] - look.times[0] >= 1.0
@@ -254,10 +320,10 @@ def test_a_new_connection_and_a_stop_do_not_wait_for_the_look_after_one_that_fai
     broker, look = Broker(), FailingLook()
     outbox = outbox_of(journal, broker, [], mark=OutboxMark(MARK, SystemClock(), look))
     outbox.start()
-    outbox.connected(BIRTH)
+    broker.connect(outbox, BIRTH)
     eventually(lambda: len(look.times) == 1)
     if comes == "connection":
-        outbox.connected(NEXT_BIRTH)
+        broker.connect(outbox, NEXT_BIRTH)
         eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
     finish(outbox, broker)
     assert versions_told(broker) == list(range(1, len(HISTORY.events) + 1))
@@ -266,8 +332,8 @@ def test_a_new_connection_and_a_stop_do_not_wait_for_the_look_after_one_that_fai
 class LosingTheConnection(Broker):
     """Gone when it is to take the report of the second sending."""
 
-    def publish(self, publication: Publication) -> int:
-        ticket = super().publish(publication)
+    def publish(self, publication: Publication, connection: int) -> int:
+        ticket = super().publish(publication, connection)
         if "/up/" in publication.topic and len(reports_sent(self)) == 2:
             raise BrokerError("the connection is gone", code="not_connected")
         return ticket
@@ -277,11 +343,11 @@ def test_a_report_that_could_not_be_repeated_is_repeated_on_the_next_connection(
     broker = LosingTheConnection()
     outbox = outbox_of(journal, broker, [])
     outbox.start()
-    outbox.connected(BIRTH)
+    broker.connect(outbox, BIRTH)
     eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
     outbox.repeat(HISTORY.state.stream, range(1, len(HISTORY.events) + 1))
     eventually(lambda: len(reports_sent(broker)) == 2)
-    outbox.connected(NEXT_BIRTH)
+    broker.connect(outbox, NEXT_BIRTH)
     eventually(lambda: broker.confirm(outbox) or len(reports_sent(broker)) == 3)
     finish(outbox, broker)
     assert len(set(reports_sent(broker))) == 1
@@ -290,8 +356,8 @@ def test_a_report_that_could_not_be_repeated_is_repeated_on_the_next_connection(
 class FailingToTakeOnce(Broker):
     """Fails, as only a defect does, when it is to take the first report."""
 
-    def publish(self, publication: Publication) -> int:
-        ticket = super().publish(publication)
+    def publish(self, publication: Publication, connection: int) -> int:
+        ticket = super().publish(publication, connection)
         if "/up/" in publication.topic and len(reports_sent(self)) == 1:
             raise RuntimeError("a defect")
         return ticket
@@ -303,7 +369,7 @@ def test_gm_may_ask_at_once_again_for_a_report_that_could_not_be_sent(tmp_path):
         broker = FailingToTakeOnce()
         outbox = outbox_of(journal, broker, [])
         outbox.start()
-        outbox.connected(BIRTH)
+        broker.connect(outbox, BIRTH)
         for count in (1, 2):
             for version in range(1, len(HISTORY.events) + 1):
                 outbox.report_again(HISTORY.state.stream, version)
@@ -317,7 +383,7 @@ def test_a_new_report_does_not_wait_behind_all_that_is_told_again(tmp_path):
         journal.record(long, positions={POSITION: len(long) - 1})
         broker, positions = Broker(), []
         outbox = outbox_of(journal, broker, positions, mark=OutboxMark(MARK, SystemClock(), {}.get))
-        outbox.connected(BIRTH)
+        broker.connect(outbox, BIRTH)
         outbox.start()
         eventually(lambda: broker.confirm(outbox) or outbox.position == len(long), 30)
         finish(outbox, broker)
@@ -331,7 +397,7 @@ def test_without_a_connection_nothing_of_what_is_committed_is_held_and_all_of_it
     broker = Broker()
     outbox = outbox_of(journal, broker, [])
     outbox.start()
-    outbox.connected(BIRTH)
+    broker.connect(outbox, BIRTH)
     eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
     answer = Publication("sedna/answer/edge1/store", b"{}")
     outbox.publish(answer)
@@ -345,7 +411,7 @@ def test_without_a_connection_nothing_of_what_is_committed_is_held_and_all_of_it
         outbox.wake([longer.state])
     known = {id(each) for each in before}
     assert [each for each in rows_and_publications() if id(each) not in known] == []
-    outbox.connected(BIRTH)
+    broker.connect(outbox, BIRTH)
     eventually(lambda: broker.confirm(outbox) or outbox.position == len(longer.events), 30)
     finish(outbox, broker)
     assert versions_told(broker) == list(range(1, len(longer.events) + 1))
@@ -361,7 +427,7 @@ def test_a_broker_that_takes_no_mark_is_not_asked_for_one_again(journal, caplog)
     broker = Broker()
     outbox = outbox_of(journal, broker, [], mark=OutboxMark(MARK, SystemClock(), {}.get))
     outbox.start()
-    outbox.connected(BIRTH)
+    broker.connect(outbox, BIRTH)
 
     def refused_mark() -> bool:
         mine = [ticket for ticket, publication in broker.taken if publication.topic == MARK]
@@ -372,7 +438,7 @@ def test_a_broker_that_takes_no_mark_is_not_asked_for_one_again(journal, caplog)
     eventually(refused_mark)
     assert [record.getMessage() for record in caplog.records] == [f"the broker refused {MARK}: not authorized"]
     eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
-    outbox.connected(BIRTH)
+    broker.connect(outbox, BIRTH)
     assert outbox.position == len(HISTORY.events)
     finish(outbox, broker)
     assert [publication.topic for _, publication in broker.taken].count(MARK) == 1
@@ -382,11 +448,11 @@ def test_a_broker_that_took_no_mark_because_its_quota_was_used_up_is_asked_for_o
     broker, looks = Broker(), []
     outbox = outbox_of(journal, broker, [], mark=OutboxMark(MARK, SystemClock(), looks.append))
     outbox.start()
-    outbox.connected(BIRTH)
+    broker.connect(outbox, BIRTH)
     [ticket] = eventually(lambda: [ticket for ticket, publication in broker.taken if publication.topic == MARK])
     outbox.published(ticket, "quota exceeded", 0x97)
     eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
-    outbox.connected(NEXT_BIRTH)
+    broker.connect(outbox, NEXT_BIRTH)
     eventually(lambda: broker.confirm(outbox) or len(looks) == 2)
     finish(outbox, broker)
 
@@ -394,8 +460,8 @@ def test_a_broker_that_took_no_mark_because_its_quota_was_used_up_is_asked_for_o
 def test_of_two_connections_in_a_row_only_the_newer_birth_is_said(journal):
     broker = Broker()
     outbox = outbox_of(journal, broker, [])
-    outbox.connected(Publication(BIRTH.topic, b"older", retain=True))
-    outbox.connected(BIRTH)
+    broker.connect(outbox, Publication(BIRTH.topic, b"older", retain=True))
+    broker.connect(outbox, BIRTH)
     outbox.start()
     eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
     finish(outbox, broker)
@@ -423,7 +489,7 @@ def test_latest_values_that_could_not_be_read_are_published_once_they_can(journa
     store = FailingOnce(journal)
     outbox = outbox_of(journal, broker, [], latest_from=store)
     outbox.start()
-    outbox.connected(BIRTH)
+    broker.connect(outbox, BIRTH)
 
     def head() -> list[Publication]:
         broker.confirm(outbox)
