@@ -29,7 +29,10 @@ def check_reports(world: World, now: datetime) -> Iterator[Finding]:
         return
     oldest = _age(min(since), now)
     says = f"{len(since)} not confirmed by the global manager, the oldest for {_duration(oldest)}"
-    advice = "does the global manager run, and is the link up? They are repeated until it confirms them"
+    advice = (
+        "does the global manager run, does it know the job, and is the link up? "
+        "They are repeated until it confirms them"
+    )
     yield wrong("reports", says, advice) if oldest > _SOON else note("reports", says, advice)
 
 

@@ -82,13 +82,17 @@ class Upstream:
             changes.keep(decisions.receive_sample_count(state, node, upward.id, upward.content, now))
 
     def _note_stranger(self, node: str, stream: Stream) -> None:
-        """A report of what was never applied here is not confirmed, for it is on no disk; the LC repeats it rarely."""
+        """What is reported of an unknown resource is not confirmed, for it is on no disk; the LC repeats it rarely."""
         if (node, stream) not in self._strangers:
             if len(self._strangers) >= _MOST_STRANGERS:
                 self._strangers.clear()
             self._strangers.add((node, stream))
             _log.warning(
-                "node %s reports on %s, which was never applied here: apply it, or delete it there", node, stream
+                "node %s reports on %s, which this global manager does not know. If its store was lost, restore a copy "
+                "of GM_STATE_DIR. Applying the manifest begins the job anew at round 1; to end it, apply it and then "
+                "delete it",
+                node,
+                stream,
             )
 
     def state(self, topic: ParsedTopic, received: Received) -> None:

@@ -123,13 +123,18 @@ def test_a_report_without_an_id_is_a_repeat_if_it_equals_the_last(cloud, edge1, 
     assert shown["counts"] == {"reports": 2, "duplicates": 1}
 
 
-def test_a_report_on_what_was_never_applied_is_not_confirmed(cloud, edge1, dataset) -> None:
+def test_a_report_on_what_was_never_applied_is_not_confirmed_and_the_log_says_what_to_do(
+    cloud, edge1, dataset, caplog
+) -> None:
     cloud.start()
     cloud.apply(dataset)
     stranger = edge1.report(controller_says("Train", "Ready", train_input()), wait=False)
     edge1.send("Dataset", "ds", {"numberOfSamples": 1}, "after")
     edge1.confirmed("after")
     assert not any(stranger in m.json["ids"] for m in cloud.tap.of(cloud.topics.down_ack("edge1")))
+    assert (
+        "which this global manager does not know. If its store was lost, restore a copy of GM_STATE_DIR" in caplog.text
+    )
 
 
 def test_nonsense_harms_nobody(cloud, edge1, dataset) -> None:
