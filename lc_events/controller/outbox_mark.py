@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from lc_events.domain.stamp import stamp
@@ -12,6 +13,8 @@ from lc_events.mqtt.packets import Publication
 from lc_events.runtime.clock import Clock
 
 __all__ = ["OutboxMark"]
+
+_log = logging.getLogger("lc_events.outbox")
 
 _PAUSE = 1.0
 _WITHOUT_A_MARK = 10_000
@@ -37,6 +40,8 @@ class OutboxMark:
         self._published: int | None = None
         self._next = float("-inf")
         self._is_refused = False
+        self._is_withheld = False
+        """Whether the last look was in vain: it is said once, not with each connection."""
 
     def begin(self, position: int, *, end: int) -> int:
         """From which position to send events on a new connection, where `end` is the last of the log; waits for a look.
@@ -52,7 +57,13 @@ class OutboxMark:
         except BrokerError as error:
             if error.code not in WITHHELD:
                 raise
+            if not self._is_withheld:
+                _log.warning(
+                    "events that this broker loses are not sent again, for %s is withheld: %s", self.topic, error
+                )
+            self._is_withheld = True
             return position
+        self._is_withheld = False
         if self._published is None:
             return max(0, position - _WITHOUT_A_MARK)
         return min(position, self._published)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 import pytest
+from support.link import Link
 from support.mosquitto import Mosquitto
 from support.ports import free_port
 from support.tap import Tap
@@ -15,7 +16,7 @@ from support.waiting import eventually
 
 from lc_events.errors import BrokerError, UsageError
 from lc_events.mqtt.client import DISCONNECTED, Connected, MqttClient, Publication, Received
-from lc_events.mqtt.oneshot import request, retained
+from lc_events.mqtt.oneshot import WITHHELD, request, retained
 from lc_events.mqtt.settings import MqttSettings
 
 
@@ -461,3 +462,41 @@ def test_retained_messages_are_collected_by_topic(shared_mosquitto, topic_root):
     found = retained(settings, f"{topic_root}/+", marker=marker)
     assert found == {f"{topic_root}/{i}": str(i).encode() for i in range(30) if i != 3}
     assert retained(settings, f"{topic_root}/none/#", marker=marker) == {}
+
+
+class BreakingAtPublish:
+    """Breaks so many connections, each when its client publishes."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+
+    def __call__(self, data: bytes) -> bool:
+        if not self.left or data[0] >> 4 != 3:
+            return False
+        self.left -= 1
+        return True
+
+
+def test_a_connection_that_breaks_while_retained_messages_are_collected_is_replaced(shared_mosquitto, topic_root):
+    with Tap(shared_mosquitto.port, "none") as tap:
+        tap.publish(f"{topic_root}/kept", b"10", retain=True)
+    breaking = BreakingAtPublish(times=1)
+    with Link(shared_mosquitto.port, breaking) as link:
+        settings = MqttSettings.from_url(f"mqtt://127.0.0.1:{link.port}")
+        assert retained(settings, f"{topic_root}/kept", marker=f"{topic_root}/end") == {f"{topic_root}/kept": b"10"}
+    assert breaking.left == 0
+
+
+def test_a_broker_whose_connections_break_withholds_nothing(shared_mosquitto, topic_root):
+    with Link(shared_mosquitto.port, BreakingAtPublish(times=1000)) as link:
+        settings = MqttSettings.from_url(f"mqtt://127.0.0.1:{link.port}")
+        with pytest.raises(BrokerError) as failure:
+            retained(settings, f"{topic_root}/kept", marker=f"{topic_root}/end", timeout=1.0)
+    assert failure.value.code not in WITHHELD
+
+
+def test_a_broker_that_does_not_send_the_marker_withholds_what_it_retains(tmp_path):
+    (tmp_path / "acl").write_text("topic read #\n")
+    with Mosquitto(tmp_path, extra=f"acl_file {tmp_path / 'acl'}") as broker, pytest.raises(BrokerError) as failure:
+        retained(MqttSettings.from_url(broker.url), "kept", marker="end", timeout=0.5)
+    assert failure.value.code == "no_answer"

@@ -5,17 +5,22 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
 from typing import Self
 
 from support.ports import free_port
 
 
 class Link:
-    """Connections to `port` go on to `target`; while it is cut there are none, and new ones are refused."""
+    """Connections to `port` go on to `target`; while it is cut there are none, and new ones are refused.
 
-    def __init__(self, target: int) -> None:
+    Before it hands on what `breaks_at` is true of, it ends that one connection instead.
+    """
+
+    def __init__(self, target: int, breaks_at: Callable[[bytes], bool] = lambda _: False) -> None:
         self.port = free_port()
         self._target = target
+        self._breaks_at = breaks_at
         self._lock = threading.Lock()
         self._listener: socket.socket | None = None
         self._ends: set[socket.socket] = set()
@@ -70,7 +75,7 @@ class Link:
 
     def _pump(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
-            while data := source.recv(65536):
+            while (data := source.recv(65536)) and not self._breaks_at(data):
                 sink.sendall(data)
         for end in (source, sink):
             with contextlib.suppress(OSError):

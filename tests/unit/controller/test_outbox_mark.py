@@ -64,6 +64,25 @@ def test_a_broker_that_does_not_let_us_look_is_taken_to_have_what_it_confirmed(c
     assert refusing(code).begin(70, end=90) == 70
 
 
+def test_that_it_cannot_look_is_said_once_until_it_can_again(caplog):
+    answers = iter([*[BrokerError("no", code="denied")] * 2, b'{"position": 64}', BrokerError("no", code="no_answer")])
+
+    def look(_topic: str) -> bytes:
+        answer = next(answers)
+        if isinstance(answer, BrokerError):
+            raise answer
+        return answer
+
+    ours = OutboxMark(TOPIC, StandingClock(), look)
+    said = []
+    for _ in range(4):
+        ours.begin(70, end=90)
+        said.append(len(caplog.records))
+    assert said == [1, 1, 1, 2]
+    words = f"events that this broker loses stay lost, for {TOPIC} is withheld: no"
+    assert [record.getMessage() for record in caplog.records] == [words] * 2
+
+
 def test_one_that_is_gone_again_is_asked_on_the_next_connection():
     with pytest.raises(BrokerError):
         refusing("broker").begin(70, end=90)
