@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from lc_events.application.audit.wording import samples
 from lc_events.application.journal import Journal
 from lc_events.controller.world import World
 from lc_events.datasets.follower import Follower
@@ -81,6 +82,9 @@ class LostSamples:
 
     def _attempt(self, stream: str, spool: Spool, follower: Follower, needed: Sequence[Range]) -> float | None:
         follower.settle()  # somebody may have put the files back
+        if stream not in self._losses and _lost(spool, needed):
+            for first, last in set(needed):  # where there is some damage there is more
+                spool.find_damage(first, min(last, spool.committed))
         if not (lost := _lost(spool, needed)):
             self._ended(stream)
             return None
@@ -93,8 +97,8 @@ class LostSamples:
         pause = pause_after(attempts)
         self._losses[stream] = _Loss(why, attempts, self._clock.monotonic() + pause)
         if before is None or before.why != why:
-            words = "%s: %d samples that jobs need are lost from the spool %s, and %s: %s"
-            _log.warning(words, stream, _count(still), spool.folder, why, WHAT_TO_DO)
+            lack = f"{samples(_count(still))} that jobs need {'is' if _count(still) == 1 else 'are'} lost"
+            _log.warning("%s: %s from the spool %s, and %s: %s", stream, lack, spool.folder, why, WHAT_TO_DO)
         return pause
 
     def _read_again(self, stream: str, follower: Follower, lost: Sequence[Range]) -> str:
@@ -134,9 +138,10 @@ class LostSamples:
 
     def _ended(self, stream: str, *, read_again: int = 0) -> None:
         if read_again:
-            _log.warning("%s: %d samples that the spool had lost were read again from its file", stream, read_again)
+            lost = samples(read_again)
+            _log.warning("%s: %s that the spool had lost: read again from the dataset's file", stream, lost)
         elif stream in self._losses:
-            _log.warning("%s: the spool has all samples again", stream)
+            _log.warning("%s: no sample that a job needs is known to be lost any more", stream)
         self._losses.pop(stream, None)
         self._sought.pop(stream, None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import stat
 import tempfile
@@ -29,6 +30,8 @@ __all__ = ["GONE", "Segment", "lost_records"]
 GONE = frozenset({"lost", "damaged"})
 """Codes of a `StorageError` about records that are not in a spool any more, or not as they were written."""
 
+_log = logging.getLogger("lc_events.datasets")
+
 _ENTRY = Struct("=QII")
 """Of the index, for each record: its end in the data, how many records that makes, CRC-32 of the data up to there."""
 _CHUNK_BYTES = 1 << 20
@@ -39,7 +42,7 @@ _SECTOR_BYTES = 4096
 
 @dataclass(slots=True)
 class Segment:
-    """Records `first` to `first + count` of a spool, `size` bytes of data with the CRC-32 `crc`.
+    """Records `first` to `first + count` of a dataset's spool, `size` bytes of data with the CRC-32 `crc`.
 
     Records between any two of its ends can be checked without the others. The data may go on with a record that has
     begun. What is no regular file, or cannot be read from the disk (EIO), counts as not there. Methods raise `OSError`.
@@ -47,19 +50,20 @@ class Segment:
 
     folder: Path
     first: int
+    of: str
     count: int = 0
     size: int = 0
     has_begun: bool = False
     crc: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Checksums begin with the first number, so that files under the name of others are seen."""
+        """Checksums begin with what the records are of, and their first number: other files by that name are seen."""
         self.crc = self._entry(0)[2]
 
     @classmethod
-    def found(cls, folder: Path, first: int) -> Segment:
+    def found(cls, folder: Path, first: int, of: str) -> Segment:
         """A segment as it lies on disk, with the records that both of its files are long enough for."""
-        segment = cls(folder, first)
+        segment = cls(folder, first, of)
         count, size = _size(segment.index) // _ENTRY.size, _size(segment.data)
 
         def is_unusable(count: int) -> bool:
@@ -117,7 +121,7 @@ class Segment:
         Only at the end is known that they are: what came before an error is of no use.
         """
         damaged = StorageError(
-            f"records {first} to {last} are not as they were written to the spool {self.data} and its index",
+            f"{_records(first, last)} not as written to the spool {self.data} and its index",
             code="damaged",
         )
         try:
@@ -186,7 +190,9 @@ class Segment:
         """Move folders that have the names of its files aside: they are not ours to delete."""
         for path in (self.data, self.index):
             if path.is_dir() and not path.is_symlink():
-                path.rename(tempfile.mkdtemp(prefix=f"{path.name}.", suffix=".aside", dir=self.folder))
+                aside = tempfile.mkdtemp(prefix=f"{path.name}.", suffix=".aside", dir=self.folder)
+                path.rename(aside)
+                _log.warning("a folder has the name of a file of the spool: it was moved to %s", aside)
 
     def remove(self) -> None:
         """Delete both files."""
@@ -200,7 +206,7 @@ class Segment:
 
     def _entry(self, count: int) -> tuple[int, int, int]:
         if count == 0:
-            return 0, 0, crc32(b"%d" % self.first)
+            return 0, 0, crc32(f"{self.of} {self.first}".encode())
         with _open_regular(self.index) as file:
             file.seek((count - 1) * _ENTRY.size)
             entry = file.read(_ENTRY.size)
@@ -223,8 +229,12 @@ def _entries(ends: Sequence[int], count: int, crcs: Sequence[int]) -> bytes:
 def lost_records(where: Path, first: int, last: int) -> StorageError:
     """What there is to say of records [first, last) that a spool does not have any more."""
     return StorageError(
-        f"records {first} to {last} are not in the spool {where}: its files were lost, cut or overwritten", code="lost"
+        f"{_records(first, last)} not in the spool {where}: its files were lost, cut or overwritten", code="lost"
     )
+
+
+def _records(first: int, last: int) -> str:
+    return f"record {first} is" if last == first + 1 else f"records {first} to {last - 1} are"
 
 
 def _open_regular(path: Path) -> FileIO:

@@ -37,8 +37,10 @@ class Spool:
     only the lost records cannot be read, until they are restored.
     """
 
-    def __init__(self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES, of: str | None = None) -> None:
+        """`of` is what the records are of, in words: by default the last two names of the folder."""
         self._folder = folder
+        self._of = "/".join(folder.parts[-2:]) if of is None else of
         self._segment_bytes = segment_bytes
         self._lock = threading.RLock()
         self._files: tuple[int, int] | None = None
@@ -151,7 +153,7 @@ class Spool:
         They take the place of all that is left of the same records; what is not committed goes, as with `cut`.
         """
         folder = self._folder / _RESTORED
-        part = Spool(folder, segment_bytes=self._segment_bytes)
+        part = Spool(folder, segment_bytes=self._segment_bytes, of=self._of)
         try:
             part.cut(first)
             # Each segment here that begins within gets one of the same records to take its place: `read` prefers the
@@ -161,7 +163,7 @@ class Spool:
             part.sync()
             with self._lock, _explained(self._folder):
                 for segment in [each for each in part._segments if each.count]:
-                    here = Segment.found(self._folder, segment.first)
+                    here = Segment.found(self._folder, segment.first, self._of)
                     if here.last > segment.last:
                         segment.extend(here)
                     here.make_way()
@@ -195,7 +197,7 @@ class Spool:
     def read(self, first: int, last: int) -> Iterator[bytes]:
         """Bytes of the records [first, last), in chunks; `StorageError` (`lost`, `damaged`) where one is gone.
 
-        From then on these count as lost. What came before the error is of no use.
+        From then on all that is damaged of them counts as lost. What came before the error is of no use.
         """
         while first < last:
             end, segment = self._holder(first, last)
@@ -206,10 +208,21 @@ class Spool:
                     yield from segment.read(first, end)
             except StorageError as error:
                 if error.code in GONE:
-                    with _explained(self._folder):
-                        self._find_damage(first, last)
+                    self.find_damage(first, last)
                 raise
             first = end
+
+    def find_damage(self, first: int, last: int) -> None:
+        """Look through the records [first, last): what is not as it was written counts as lost from then on."""
+        with _explained(self._folder):
+            while first < last:
+                end, segment = self._holder(first, last)
+                damage = [] if segment is None else merged(segment.damage(first, end))
+                if segment is not None and damage:
+                    with self._lock:
+                        self._damaged.setdefault(segment.first, []).extend(damage)
+                else:
+                    first = end
 
     def _holder(self, first: int, last: int) -> tuple[int, Segment | None]:
         """The segment to read record `first` from, and up to which number; None where nothing readable holds it.
@@ -232,17 +245,6 @@ class Spool:
         """Which records can be read from a segment, as far as is known."""
         return gaps((segment.first, segment.last), self._damaged.get(segment.first, ()))
 
-    def _find_damage(self, first: int, last: int) -> None:
-        """Note all that is damaged of the records [first, last), so that one restoring can bring back all of it."""
-        while first < last:
-            end, segment = self._holder(first, last)
-            damage = [] if segment is None else merged(segment.damage(first, end))
-            if segment is not None and damage:
-                with self._lock:
-                    self._damaged.setdefault(segment.first, []).extend(damage)
-            else:
-                first = end
-
     def _still_damaged(self, segment: Segment) -> list[Range]:
         """What was damaged of a segment and is not in order again: somebody may have put back what it was."""
         damaged = ((first, min(last, segment.last)) for first, last in self._damaged.get(segment.first, ()))
@@ -253,7 +255,7 @@ class Spool:
             return []
         names = [path for path in self._folder.iterdir() if path.suffix in {".data", ".index"}]
         firsts = {int(path.stem) for path in names if path.stem.isdecimal()}
-        return [Segment.found(self._folder, first) for first in sorted(firsts)]
+        return [Segment.found(self._folder, first, self._of) for first in sorted(firsts)]
 
     def _begin_segment(self) -> None:
         folder = self._folder
@@ -262,7 +264,7 @@ class Spool:
             folder = folder.parent
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._unsynced.add(self._folder)
-        self._segments.append(Segment(self._folder, self._length))
+        self._segments.append(Segment(self._folder, self._length, self._of))
 
     def _new_segments_after(self, count: int) -> list[int]:
         """After how many of the next `count` records a segment is to begin; one that has begun stays in one piece."""

@@ -1,4 +1,4 @@
-"""Whether the spools still hold the samples that jobs need; only sizes of files are looked at."""
+"""Whether the spools still hold the samples that jobs need, as they were counted."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ def _lost(world: World, folder: Path) -> dict[Path, int]:
         for dataset in {source.dataset for source in job.sources} if job.is_live else ():
             spool = Spool(folder / job.namespace / dataset)
             for first, last in job.needed_of(dataset):
+                spool.find_damage(first, last)
                 found[spool.folder] += spool.lost(first, last)
     # Jobs share samples.
     return {spool: sum(last - first for first, last in merged(gaps)) for spool, gaps in found.items() if gaps}

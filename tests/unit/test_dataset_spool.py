@@ -99,7 +99,7 @@ def test_trimming_deletes_whole_segments_and_never_gives_a_number_again(folder):
     assert spool.first == 2
     assert len(list(folder.iterdir())) == before - 2
     assert read(spool, 3, 5) == b"".join(RECORDS[3:])
-    with pytest.raises(StorageError, match="records 0 to 1 are not in the spool"):
+    with pytest.raises(StorageError, match="record 0 is not in the spool"):
         read(spool, 0, 1)
     spool.trim(5)
     assert list(folder.iterdir()) == []
@@ -129,14 +129,14 @@ def test_a_deleted_spool_loses_only_what_it_held(folder):
     append(spool := Spool(folder), RECORDS)
     spool.sync()
     shutil.rmtree(folder)
-    with pytest.raises(StorageError, match="records 0 to 5 are not in the spool"):
+    with pytest.raises(StorageError, match="records 0 to 4 are not in the spool"):
         read(spool, 0, 5)
     with pytest.raises(StorageError):
         append(spool, [b"six\n"])
     spool.cut(5)
     assert append(spool, [b"six\n"]) == (5, 6)
     assert read(spool, 5, 6) == b"six\n"
-    with pytest.raises(StorageError, match="records 0 to 5"):
+    with pytest.raises(StorageError, match="records 0 to 4"):
         read(spool, 0, 5)
 
 
@@ -274,7 +274,7 @@ def test_foreign_bytes_are_no_records(folder, suffix):
     spool.sync()
     (path,) = folder.glob(f"*{suffix}")
     path.write_bytes(b"\0" * path.stat().st_size)
-    with pytest.raises(StorageError, match="not as they were written") as caught:
+    with pytest.raises(StorageError, match="not as written") as caught:
         read(spool, 0, 5)
     assert (caught.value.code, str(path.with_suffix(".data")) in str(caught.value)) == ("damaged", True)
     assert spool.lost(0, 5) == [(0, 5)]
@@ -640,6 +640,31 @@ def test_an_end_within_damage_that_is_not_asked_any_more_stays_damaged_for_who_a
     with spool.restoring(5) as part:
         append(part, numbers[5:10])
     assert read(spool, 0, 20) == b"".join(numbers)
+
+
+def test_the_files_of_another_datasets_spool_are_no_records_of_this_one(folder):
+    append(spool := Spool(folder), RECORDS)
+    append(other := Spool(folder.with_name("vans")), RECORDS)
+    spool.sync()
+    other.sync()
+    for path in other.folder.iterdir():
+        path.replace(folder / path.name)
+    with pytest.raises(StorageError, match="not as written"):
+        read(spool, 0, 5)
+
+
+def test_who_asks_for_damage_gets_to_know_all_of_it(folder):
+    append(spool := Spool(folder), [b"%03d\n" % number for number in range(1000)])
+    spool.sync()
+    spool.commit()
+    (path,) = folder.glob("*.data")
+    overwrite(path, 400, b"x")
+    overwrite(path, 3600, b"x")
+    assert spool.lost(0, 1000) == []
+    spool.find_damage(0, 1000)
+    one, other = spool.lost(0, 1000)
+    assert one[0] <= 100 < one[1] <= 200
+    assert 800 <= other[0] <= 900 < other[1]
 
 
 def test_damage_of_any_length_is_noted_as_one(folder):

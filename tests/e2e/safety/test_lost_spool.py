@@ -105,7 +105,23 @@ def test_lost_samples_are_read_again_from_the_file_that_still_holds_them(lc, gm,
     assert lc.file("/output/job1/data/train/1/data.txt").read_text() == SAMPLES + "s10\n"
     # Between the ends of what is read no entry of the index is needed, as the checksum of what follows shows.
     is_needed = when == "stopped" or LOSSES[loss] not in {overwrite_index, repeat_last_end}
-    assert ("that the spool had lost were read again" in lc.log) is is_needed
+    assert ("that the spool had lost: read again from the dataset's file" in lc.log) is is_needed
+
+
+def test_of_many_pieces_that_are_damaged_all_are_read_again_at_once(lc):
+    gm = PlayedGm(lc)
+    lc.write("/data/ds.txt", "")
+    gm.dataset()
+    gm.job(train_prob=0.8, trigger=more_than(43))
+    for batch in range(10):
+        lc.append("/data/ds.txt", "".join(f"{batch}-{number}\n" for number in range(5)))
+        gm.expect({"numberOfSamples": 5 * batch + 5})
+    overwrite_data(spool_of(lc))
+    lc.append("/data/ds.txt", "".join(f"10-{number}\n" for number in range(5)))
+    gm.expect_all({"numberOfSamples": 55}, train_ready(1))
+    assert len(lc.file("/output/job1/data/train/1/data.txt").read_text().splitlines()) == 44
+    assert lc.log.count("that the spool had lost: read again from the dataset's file") == 1
+    assert len(failures(lc)) == 1
 
 
 def test_jobs_that_took_the_same_records_at_other_times_both_get_them_back(lc):
