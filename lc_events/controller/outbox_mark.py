@@ -58,9 +58,7 @@ class OutboxMark:
             if error.code not in WITHHELD:
                 raise
             if not self._is_withheld:
-                _log.warning(
-                    "events that this broker loses are not sent again, for %s is withheld: %s", self.topic, error
-                )
+                _log.warning("events that this broker loses stay lost, for %s is withheld: %s", self.topic, error)
             self._is_withheld = True
             return position
         self._is_withheld = False
