@@ -149,7 +149,9 @@ class _Examination:
     def _broker(self) -> Iterator[Finding]:
         mqtt = self._subject.mqtt
         if isinstance(mqtt, str):
-            yield wrong("broker", mqtt, "say where the broker is: LC_MQTT_URL")
+            yield wrong(
+                "broker", mqtt, "correct the setting that it names; an internal broker comes with its controller"
+            )
             return
         found = list(check_broker(mqtt))
         yield from found

@@ -119,10 +119,10 @@ def _read_password(path: Path) -> str:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise UsageError(f"MQTT password file {path}: {reason}") from None
+        raise UsageError(f"MQTT password file {path}: {reason}", code="password_file") from None
     password = text.removesuffix("\n").removesuffix("\r")
     if not password:
-        raise UsageError(f"MQTT password file {path}: is empty")
+        raise UsageError(f"MQTT password file {path}: is empty", code="password_file")
     return password
 
 

@@ -79,7 +79,8 @@ class _BrokerFields(ProgramSettings):
         try:
             _ = self.mqtt
         except UsageError as error:
-            raise ValueError(f"{self.variable('mqtt_…')}: {error}") from None
+            field = "mqtt_password_file" if error.code == "password_file" else "mqtt_…"
+            raise ValueError(f"{self.variable(field)}: {error}") from None
         return self
 
 

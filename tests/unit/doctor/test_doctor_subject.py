@@ -26,3 +26,12 @@ def test_a_model_place_that_opens_a_secret_is_told_once_and_all_other_settings_s
     )
     assert (subject.settings.state_dir, subject.settings.model_places) == (tmp_path / "state", ())
     assert subject.node == "edge7"
+
+
+def test_a_password_file_that_is_not_there_is_named_by_its_own_setting(monkeypatch):
+    monkeypatch.setenv("LC_MQTT_PASSWORD_FILE", "/nonexistent")
+
+    subject = read_subject({})
+
+    words = "LC_MQTT_PASSWORD_FILE: MQTT password file /nonexistent: No such file or directory"
+    assert (subject.faults, subject.mqtt) == ((words,), words)

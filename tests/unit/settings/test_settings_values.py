@@ -55,7 +55,7 @@ def test_the_store_lies_in_the_state_folder():
         ("node", "n" * 65, "1 to 64"),
         ("mqtt_url", "http://127.0.0.1", r"LC_MQTT_….*mqtt:// or mqtts://"),
         ("mqtt_url", "mqtt://127.0.0.1:70000", "port"),
-        ("mqtt_password_file", "missing.txt", "missing.txt: No such file"),
+        ("mqtt_password_file", "missing.txt", "LC_MQTT_PASSWORD_FILE: .*missing.txt: No such file"),
         ("mqtt_client_id", "a b", "A-Z a-z 0-9"),
         ("mqtt_mode", "both", "'external' or 'internal'"),
         ("store", "postgresql://host/db", "sqlite:///FILE"),
