@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 
 from lc_events.application.given_up import given_up
 from lc_events.application.journal import Journal
+from lc_events.controller.lost_samples import WHAT_TO_DO
 from lc_events.controller.world import World
+from lc_events.datasets.segment import GONE
 from lc_events.doctor.finding import Finding, note, ok, wrong
 from lc_events.domain import events as e
-from lc_events.domain.job import JobState
+from lc_events.domain.job import Failure, JobState
 from lc_events.domain.pauses import LONGEST_PAUSE
 from lc_events.messages.secrets import CREDENTIAL
 
@@ -64,7 +66,13 @@ def _failure(job: JobState, now: datetime) -> Finding:
         raise ValueError("the job has no failure")
     says = f"{job.namespace}/{job.name}: {intent.stage} of round {intent.round}: {failure.error}"
     attempts = f"for {_duration(_age(failure.since, now))}, tried again at least every {LONGEST_PAUSE:.0f} s"
-    return wrong("effects", f"{says} ({attempts})", _ADVICE.get(failure.code, "correct what the message names"))
+    return wrong("effects", f"{says} ({attempts})", _advice(failure))
+
+
+def _advice(failure: Failure) -> str:
+    if failure.code in GONE and WHAT_TO_DO not in failure.error:  # the controller still looks for them
+        return "nothing to do; it is repaired by itself"
+    return _ADVICE.get(failure.code, "correct what the message names")
 
 
 _ADVICE = {

@@ -8,6 +8,7 @@ from support.rounds import Rounds
 from support.stores import stored
 
 from lc_events.application.journal import open_journal
+from lc_events.controller.lost_samples import WHAT_TO_DO
 from lc_events.controller.world import World
 from lc_events.doctor.finding import Level
 from lc_events.doctor.jobs import check_effects
@@ -72,3 +73,17 @@ def test_the_advice_for_what_is_denied_fits_reading_and_writing(effects):
         "give the controller's user, or the job's credential, the right to what the message names: to read it, or to "
         "write there"
     )
+
+
+@pytest.mark.parametrize(
+    ("known", "advice"),
+    [
+        ("they are looked for in the dataset's file", "nothing to do; it is repaired by itself"),
+        (f"the dataset's file no longer holds them: {WHAT_TO_DO}", "correct what the message names"),
+    ],
+)
+def test_samples_that_the_controller_looks_for_need_nobody_until_it_found_none(effects, known, advice):
+    rounds = Rounds().arrive(9)
+    rounds.wait().then(failed("lost", f"samples 0 to 9 are not in the spool; {known}", now=rounds.time))
+    [finding] = effects(rounds)
+    assert finding.advice == advice
