@@ -16,6 +16,9 @@ from lc_events.messages.resources import is_s3
 
 __all__ = ["check_datasets", "check_outputs", "check_places"]
 
+_UNREACHABLE = ("unreachable", "slow")
+"""Codes of a StorageError that say nothing of bucket, key and credential."""
+
 _NO_MODEL = "index.pkl"
 """Asked for in a bucket; that it is missing is an answer, too."""
 
@@ -35,10 +38,11 @@ def _dataset(dataset: DatasetState, locations: Locations) -> Finding:
         with locations.source(dataset.stream, dataset.url).open() as source:
             size = source.stat().size
     except StorageError as error:
-        advice = (
-            "check bucket, key and credential" if path is None else "put the file there, or correct its URL or LC_ROOT"
-        )
-        return wrong(check, str(error), advice)
+        if path is not None:
+            return wrong(check, str(error), "put the file there, or correct its URL or LC_ROOT")
+        if error.code in _UNREACHABLE:
+            return wrong(check, str(error), "does the server run? check s3-endpoint and the network")
+        return wrong(check, str(error), "check bucket, key and credential")
     says = f"{dataset.url if path is None else path} can be read: {size} bytes, {dataset.records} records counted"
     if dataset.problem is not None:
         return wrong(check, f"{says}, but since {dataset.problem.time}: {dataset.problem.error}", "correct the file")
