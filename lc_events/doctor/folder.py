@@ -97,17 +97,20 @@ def check_file_system(store: Path) -> Iterator[Finding]:
 
 
 def check_quarantine(folder: Path) -> Iterator[Finding]:
-    """How much was refused, by code."""
+    """How much of what was refused is kept, by code, and how much is not."""
     if not folder.exists():
         yield ok("quarantine", "nothing was refused")
         return
     if not os.access(folder, os.R_OK | os.X_OK):
         yield skipped("quarantine", f"{folder} may not be read by this user")
         return
-    counts = Quarantine(folder).counts()
+    quarantine = Quarantine(folder)
+    counts, dropped = quarantine.counts(), quarantine.dropped()
     if counts:
         by_code = ", ".join(f"{code} {count}" for code, count in counts.most_common(8))
-        yield note("quarantine", f"{counts.total()} messages were refused: {by_code}", "lc-events quarantine list")
+        kept = "1 refused message is" if counts.total() == 1 else f"{counts.total()} refused messages are"
+        older = f"; {dropped} older ones were dropped" if dropped else ""
+        yield note("quarantine", f"{kept} kept: {by_code}{older}", "lc-events quarantine list")
     else:
         yield ok("quarantine", "nothing that was refused is kept")
 

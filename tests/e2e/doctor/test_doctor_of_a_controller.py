@@ -195,7 +195,7 @@ def test_an_effect_that_fails_is_told_with_its_reason(lc, gm, examined, settings
 def test_what_was_refused_is_counted_by_code(working, examined, settings_of):
     working.tap.publish(working.topic("worker/{node}/w1/info"), "nonsense")
     eventually(working.errors)
-    assert "1 messages were refused: malformed 1" in examined(**settings_of(working)).one("quarantine", "note").says
+    assert "1 refused message is kept: malformed 1" in examined(**settings_of(working)).one("quarantine", "note").says
 
 
 def test_secrets_that_others_may_read_are_told(working, examined, settings_of):

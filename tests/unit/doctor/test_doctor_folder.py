@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
+from lc_events.controller.quarantine import Quarantine
 from lc_events.doctor import folder as disks
 from lc_events.doctor.finding import Level
 from lc_events.doctor.folder import check_disks, check_folder, check_quarantine, holder
@@ -70,3 +71,19 @@ def test_room_on_a_disk_is_judged(tmp_path, monkeypatch, change, level, words):
 def test_nothing_refused_is_no_line_of_trouble(tmp_path):
     [finding] = check_quarantine(tmp_path / "none")
     assert finding.level is Level.OK
+
+
+def test_what_was_dropped_after_a_flood_is_told_beside_what_is_kept(tmp_path):
+    quarantine = Quarantine(tmp_path / "quarantine")
+    for number in range(103):
+        quarantine.put(
+            time=f"2024-01-01T00:00:{number:06}Z",
+            topic="sedna/down/edge1",
+            code="malformed",
+            error="no JSON",
+            payload=b"{",
+            is_synced=False,
+        )
+    [finding] = check_quarantine(tmp_path / "quarantine")
+    assert finding.level is Level.NOTE
+    assert finding.says == "100 refused messages are kept: malformed 100; 3 older ones were dropped"
