@@ -84,7 +84,6 @@ class Outbox:
         """The log may have grown since it was last read."""
         self._in_flight: dict[int, _Sent] = {}
         self._latest_sent = float("-inf")
-        self._birth: Publication | None = None
         self._direct: deque[Publication] = deque(maxlen=_DIRECT)
         self._repeats: deque[tuple[str, int]] = deque(maxlen=_REMEMBERED)
         self._sent: OrderedDict[tuple[str, int], float] = OrderedDict()
@@ -120,7 +119,8 @@ class Outbox:
             self._connection = number
             self._connected = True
             self._in_flight.clear()
-            self._birth = birth
+            self._direct.appendleft(birth)
+            self._send_direct()
             self._changed.notify_all()
 
     def published(self, ticket: int, error: str | None, reason: int | None = None) -> None:
@@ -137,6 +137,7 @@ class Outbox:
                     if sent.topic == self._mark.topic and reason is not None:
                         self._mark.refused(reason)
                 self._confirm(sent.notification_id)
+                self._send_direct()
             self._changed.notify_all()
 
     def _confirm(self, notification_id: int | None) -> None:
@@ -148,11 +149,11 @@ class Outbox:
         reach("position-noted")
 
     def publish(self, publication: Publication) -> None:
-        """Publish once, if there is a connection; for answers that nobody is harmed by losing."""
+        """Publish once, if there is a connection; at once if the window has room. Nobody is harmed by its loss."""
         with self._changed:
             if self._connected:
                 self._direct.append(publication)
-                self._changed.notify_all()
+                self._send_direct()
 
     def refresh(self, stream: str) -> None:
         """Publish the latest values of a resource again, empty ones for what is deleted or was never there."""
@@ -179,7 +180,6 @@ class Outbox:
             before = self._connection, self._stopping
             try:
                 connection = self._begin()
-                self._send_direct(connection)
                 self._send_repeats(connection)
                 is_behind = self._send_log(connection)
                 if not is_behind or self._clock.monotonic() - self._latest_sent >= _LATEST_WHEN_BEHIND:
@@ -198,17 +198,16 @@ class Outbox:
             self._pause(before)
 
     def _begin(self) -> int:
-        """Say the birth on a new connection and look how far the broker has the log; the connection's number.
+        """Look how far the broker has the log on a new connection; the connection's number.
 
-        Answers do not wait for the look either. Of what a killed broker lost only events are sent again: reports and
-        `done` are repeated end to end. A broker that is killed after the look ends the connection.
+        Of what a killed broker lost only events are sent again: reports and `done` are repeated end to end. A broker
+        that is killed after the look ends the connection.
         """
         while True:
             with self._changed:
                 connection = self._connection
                 if connection == self._begun:
                     return connection
-            self._send_direct(connection)
             position = self._mark.begin(self._progress.newest, end=self._journal.rows.max_notification_id() or 0)
             with self._changed:
                 self._log.begin(position, urgent_sent_to=self._progress.newest)
@@ -238,11 +237,7 @@ class Outbox:
 
     def _has_work(self) -> bool:
         return (
-            self._begun != self._connection
-            or self._has_news
-            or self._log.has_pending_events()
-            or bool(self._direct)
-            or bool(self._repeats)
+            self._begun != self._connection or self._has_news or self._log.has_pending_events() or bool(self._repeats)
         )
 
     def _due_in(self) -> float | None:
@@ -260,28 +255,30 @@ class Outbox:
             self._changed.wait_for(lambda: len(self._in_flight) < _WINDOW or not self._connected)
             if not self._connected or connection != self._connection:
                 raise BrokerError("the connection is gone", code="not_connected")
-            try:
-                ticket = self._publish(publication, connection)
-            except BrokerError as error:
-                if error.code != "too_large":
-                    self._connected = False
-                    raise
-                _log.error("%s: %s", publication.topic, error)
-                self._confirm(notification_id)
-            else:
-                self._in_flight[ticket] = _Sent(connection, notification_id, publication.topic)
+            self._hand_over(publication, notification_id)
 
-    def _send_direct(self, connection: int) -> None:
-        while True:
-            with self._changed:
-                if connection != self._connection:
-                    return
-                publication, self._birth = self._birth, None
-                if publication is None:
-                    if not self._direct:
-                        return
-                    publication = self._direct.popleft()
-            self._send(publication, connection)
+    def _send_direct(self) -> None:
+        """The birth and answers, on any thread, while the window has room: they wait for neither log nor look."""
+        try:
+            while self._direct and self._connected and len(self._in_flight) < _WINDOW:
+                self._hand_over(self._direct.popleft())
+        except BrokerError as error:
+            _log.debug("%s", error)
+
+    def _hand_over(self, publication: Publication, notification_id: int | None = None) -> None:
+        """To the client, for the present connection; BrokerError once that is gone."""
+        connection = self._connection
+        try:
+            ticket = self._publish(publication, connection)
+        except BrokerError as error:
+            if error.code != "too_large":
+                self._connected = False
+                self._changed.notify_all()
+                raise
+            _log.error("%s: %s", publication.topic, error)
+            self._confirm(notification_id)
+        else:
+            self._in_flight[ticket] = _Sent(connection, notification_id, publication.topic)
 
     def _send_repeats(self, connection: int) -> None:
         while True:

@@ -460,13 +460,42 @@ def test_a_broker_that_took_no_mark_because_its_quota_was_used_up_is_asked_for_o
 def test_of_two_connections_in_a_row_only_the_newer_birth_is_said(journal):
     broker = Broker()
     outbox = outbox_of(journal, broker, [])
-    broker.connect(outbox, Publication(BIRTH.topic, b"older", retain=True))
-    broker.connect(outbox, BIRTH)
+    broker.connection = 2
+    outbox.connected(Publication(BIRTH.topic, b"older", retain=True), 1)
+    outbox.connected(BIRTH, 2)
     outbox.start()
     eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
     finish(outbox, broker)
     assert [publication for _, publication in broker.taken if publication.topic == BIRTH.topic] == [BIRTH]
     assert broker.taken[0][1] == BIRTH
+
+
+def test_each_connection_begins_with_its_birth_also_before_answers_that_waited(journal):
+    broker, answers = Broker(), [Publication("sedna/answer/edge1/me", b"%d" % number) for number in range(200)]
+    outbox = outbox_of(journal, broker, [])
+    broker.connect(outbox, BIRTH)
+    for answer in answers:
+        outbox.publish(answer)
+    before = len(broker.taken)
+    broker.connect(outbox, NEXT_BIRTH)
+    assert [publication for _, publication in broker.taken[:before]] == [BIRTH, *answers[:99]]
+    assert [publication for _, publication in broker.taken[before:]] == [NEXT_BIRTH, *answers[99:198]]
+
+
+def test_answers_do_not_wait_for_a_look_that_lasts(journal):
+    broker, may_end = Broker(), threading.Event()
+    mark = OutboxMark(MARK, SystemClock(), lambda _: None if may_end.wait(10) else b"never")
+    outbox = outbox_of(journal, broker, [], mark=mark)
+    outbox.start()
+    broker.connect(outbox, BIRTH)
+    answers = [Publication("sedna/answer/edge1/me", b"%d" % number) for number in range(300)]
+    for answer in answers:
+        outbox.publish(answer)
+    broker.confirm(outbox)
+    assert [publication for _, publication in broker.taken] == [BIRTH, *answers]
+    may_end.set()
+    eventually(lambda: broker.confirm(outbox) or outbox.position == len(HISTORY.events))
+    finish(outbox, broker)
 
 
 class FailingOnce:
