@@ -5,6 +5,8 @@ import json
 from itertools import pairwise
 
 import pytest
+from support.link import Link
+from support.local_controller import ControllerProcess
 from support.played_gm import PlayedGm, train_ready
 from support.waiting import eventually
 
@@ -125,3 +127,22 @@ def test_beyond_the_rate_each_request_is_told_so(lc, trained):
     assert {answer["request_id"] for answer in answers} == {str(n) for n in range(60)}
     assert {answer["error"]["code"] for answer in answers if answer["error"]} == {"rate"}
     assert sum(answer["status"] == "ok" for answer in answers) >= 20
+
+
+def test_requests_are_answered_while_the_broker_cannot_be_asked_how_far_it_has_the_log(
+    shared_mosquitto, topic_root, tmp_path
+):
+    def is_marker(data: bytes) -> bool:
+        return data[0] >> 4 != 8 and b"/outbox-" in data  # 8 is SUBSCRIBE
+
+    with (
+        Link(shared_mosquitto.port, is_marker) as link,
+        ControllerProcess(
+            tmp_path, port=shared_mosquitto.port, topic_root=topic_root, mqtt_url=f"mqtt://127.0.0.1:{link.port}"
+        ) as lc,
+    ):
+        settings = MqttSettings.from_url(shared_mosquitto.url)
+        question = Publication(lc.topic("ask/{node}/state"), b'{"request_id":"r1","reply_to":"me","name":"job1"}')
+        answer = request(settings, question, lc.topic("answer/{node}/me"), timeout=5)
+        assert json.loads(answer.payload)["request_id"] == "r1"
+        assert lc.tap.of(lc.topic("state/{node}/outbox")) == []
