@@ -174,8 +174,12 @@ class _Examination:
             return [skipped("heads", "needs the store")]
         return check_heads(seen, self._journal)
 
-    def _clock(self) -> Iterable[Finding]:
-        return check_clock(self._began, self._seen, None if self._journal is None else self._journal.rows)
+    def _clock(self) -> Iterator[Finding]:
+        rows = None if self._journal is None else self._journal.rows
+        try:
+            yield from check_clock(self._began, self._seen, rows)
+        except STORE_ERRORS:  # told by the checks of the store
+            yield skipped("clock", "needs the store")
 
     def _spools(self, world: World, settings: LcSettings) -> Iterable[Finding]:
         if self._journal is None:
