@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from lc_events.errors import IntegrityError
 
-__all__ = ["BrokenError"]
+__all__ = ["DEFECTS", "BrokenError", "misfit"]
+
+DEFECTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What folding an event raises, or deciding on it, that has another shape than any that we write."""
 
 
 class BrokenError(IntegrityError):
@@ -15,3 +18,8 @@ class BrokenError(IntegrityError):
         self.stream = stream
         self.version = version
         self.fault = fault
+
+
+def misfit(stream: str, version: int, error: Exception) -> BrokenError:
+    """One of the `DEFECTS`, as what it says of the history."""
+    return BrokenError(stream, version, f"it does not fit the history before it: {error!r:.200}")

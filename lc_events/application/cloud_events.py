@@ -6,9 +6,9 @@ from base64 import b64encode
 
 import orjson
 
+from lc_events.application.broken import BrokenError
 from lc_events.application.chain import event_id
 from lc_events.application.recorder import StoredRow
-from lc_events.errors import IntegrityError
 
 __all__ = ["TYPE_PREFIX", "TYPE_SUFFIX", "cloud_event", "time_of"]
 
@@ -24,7 +24,7 @@ def cloud_event(node: str, row: StoredRow, previous_hash: str, *, raw: bool = Fa
     """A stored row as a CloudEvent; `data` are its stored bytes, so that a hash of them can be checked.
 
     With `raw`, it also carries them as `stored`, base64, for whoever parses JSON and loses the bytes. Raises
-    IntegrityError if the bytes are no JSON object with a time.
+    BrokenError if the bytes are no JSON object with a time.
     """
     stored = {"stored": b64encode(row.state).decode()} if raw else {}
     return orjson.dumps(
@@ -46,7 +46,7 @@ def cloud_event(node: str, row: StoredRow, previous_hash: str, *, raw: bool = Fa
 
 
 def time_of(row: StoredRow) -> str:
-    """The receipt time of a stored row; IntegrityError if it has none.
+    """The receipt time of a stored row; BrokenError if it has none.
 
     It is the first field of every event as we write it, so most rows need not be parsed for it.
     """
@@ -58,5 +58,5 @@ def time_of(row: StoredRow) -> str:
     except (ValueError, KeyError, TypeError):
         time = None
     if not isinstance(time, str):
-        raise IntegrityError(f"{row.stream} version {row.version}: the stored bytes are no event with a time")
+        raise BrokenError(row.stream, row.version, "the stored bytes are no event with a time")
     return time

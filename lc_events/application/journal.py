@@ -69,7 +69,7 @@ class Journal(Application[str]):
             raise
 
     def decode(self, row: StoredRow) -> Event:
-        """The event of a row; IntegrityError if this version does not know its name or fields."""
+        """The event of a row; BrokenError if this version does not know its name or fields."""
         mapper = self.mapper
         if not isinstance(mapper, EventMapper):
             raise TypeError("the store has another mapper")

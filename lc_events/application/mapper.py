@@ -8,8 +8,8 @@ import orjson
 from eventsourcing.domain import DomainEventProtocol
 from eventsourcing.persistence import JSONTranscoder, Mapper, StoredEvent
 
+from lc_events.application.broken import BrokenError
 from lc_events.domain.events import Event, Registry
-from lc_events.errors import IntegrityError
 
 __all__ = ["EventMapper"]
 
@@ -39,13 +39,13 @@ class EventMapper(Mapper[str]):
         )
 
     def to_domain_event(self, stored_event: StoredEvent) -> Event:
-        """The event that was stored; IntegrityError if its name or fields are not known to this version."""
+        """The event that was stored; BrokenError if its name or fields are not known to this version."""
         return self.decode(
             str(stored_event.originator_id), stored_event.originator_version, stored_event.topic, stored_event.state
         )
 
     def decode(self, stream: str, version: int, name: str, state: bytes) -> Event:
-        """The event of a stored row; IntegrityError as `to_domain_event`."""
+        """The event of a stored row; BrokenError as `to_domain_event`."""
         try:
             event_class = self._registry[name]
             values: dict[str, Any] = orjson.loads(state)
@@ -54,4 +54,4 @@ class EventMapper(Mapper[str]):
                     getattr(event_class, f"upcast_v{old}_v{old + 1}")(values)
             return event_class(originator_id=stream, originator_version=version, **values)
         except (KeyError, TypeError, ValueError) as error:
-            raise IntegrityError(f"{stream} version {version}: {name[:80]!r} cannot be read: {error}") from None
+            raise BrokenError(stream, version, f"{name[:80]!r} cannot be read: {error}") from None

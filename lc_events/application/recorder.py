@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -228,8 +228,11 @@ class ChainedRecorder(SQLiteApplicationRecorder):
             row = c.fetchone()
             return None if row is None else StoredRow(*row)
 
-    def scan(self) -> Iterable[StoredRow]:
-        """Every row, stream by stream and in version order, without holding them all."""
+    def scan(self) -> Generator[StoredRow]:
+        """Every row, stream by stream and in version order, without holding them all.
+
+        It holds a connection, so it is to be closed if it is left before its end.
+        """
         with self.datastore.transaction(commit=False) as c:
             c.execute(f"{_ROWS} ORDER BY e.originator_id, e.originator_version")
             while rows := c.sqlite_cursor.fetchmany(5000):

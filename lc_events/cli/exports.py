@@ -40,12 +40,13 @@ def export(
 
     with open_archive(store, config) as archive:
         stream = None if job is None else archive.find(job)
-        scan = archive.journal.rows.scan
-        with closing(export_lines(archive.node, scan() if stream is None else archive.rows(stream))) as lines:
-            if output == _STANDARD:
-                print_list(lines, Format.JSONL)
-            else:
-                _write(output, lines, force=force)
+        with closing(archive.journal.rows.scan()) as scanned:
+            rows = scanned if stream is None else archive.rows(stream)
+            with closing(export_lines(archive.node, rows)) as lines:
+                if output == _STANDARD:
+                    print_list(lines, Format.JSONL)
+                else:
+                    _write(output, lines, force=force)
 
 
 def _write(path: Path, lines: Iterator[bytes], *, force: bool) -> None:

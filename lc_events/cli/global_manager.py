@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from lc_events.application.audit.archive import Archive, StoreKind
-from lc_events.application.broken import BrokenError
+from lc_events.application.broken import DEFECTS, misfit
 from lc_events.application.journal import open_journal
 from lc_events.gm.dataset import GmDataset, evolve_dataset
 from lc_events.gm.events import GM_EVENTS
@@ -51,9 +51,8 @@ def _follow(stream: str, events: Iterable[Event], notes: list[str]) -> Iterator[
     for event in events:
         try:
             state = _evolve(state, event)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            fault = f"it does not fit the history before it: {error!r:.200}"
-            raise BrokenError(stream, event.originator_version, fault) from error
+        except DEFECTS as error:
+            raise misfit(stream, event.originator_version, error) from error
         yield event
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lc_events.application.broken import BrokenError
 from lc_events.cli.described import described
 from lc_events.cli.output import Format, print_json, print_lines, print_list, table
 from lc_events.cli.reading import Config, Job, Output, Store, open_archive, read_moment, zone
@@ -23,19 +24,46 @@ family = typer.Typer()
 
 @family.command()
 def jobs(store: Store = None, config: Config = None, output: Output = Format.TABLE) -> None:
-    """List all jobs, one line each, deleted ones too."""
+    """List all jobs, one line each, deleted ones too; of one that cannot be read, say where it is broken."""
     import orjson
 
+    from lc_events.cli.verify import fail_if_any
+
     with open_archive(store, config) as archive:
-        states = list(archive.states())
-        views = [archive.view(state) for state in states]
-        lost = [_given_up(archive, state) for state in states] if output is Format.TABLE else []
-    if output is not Format.TABLE:
-        print_list(map(orjson.dumps, views), output)
-        return
-    last = "WAITS FOR" if views and "verdict" not in views[0] else "VERDICT"
+        found = list(archive.states())
+        if output is Format.TABLE:
+            print_lines(_listed(archive, found))
+        else:
+            views = [archive.view(state) for state in found if not isinstance(state, BrokenError)]
+            print_list(map(orjson.dumps, views), output)
+    fail_if_any([str(each) for each in found if isinstance(each, BrokenError)])
+
+
+def _listed(archive: Archive[Any], found: Sequence[Folded | BrokenError]) -> Iterator[str]:
+    from lc_events.application.audit.controller import CONTROLLER
+
+    last = "VERDICT" if archive.kind is CONTROLLER else "WAITS FOR"
     titles = ("JOB", "NODE", "STAGE", "ROUND", "VERSION", "UPDATED", last)
-    print_lines(table(titles, [_line(view, words) for view, words in zip(views, lost, strict=True)]))
+    lines = [_broken(archive, each) if isinstance(each, BrokenError) else _line(archive, each) for each in found]
+    yield from table(titles, lines)
+
+
+def _broken(archive: Archive[Any], error: BrokenError) -> tuple[Any, ...]:
+    from lc_events.application.audit.names import short_name
+
+    why = f"version {error.version}: {error.fault}"
+    return short_name(error.stream), archive.node, "broken", None, None, None, why
+
+
+def _line(archive: Archive[Any], state: Folded) -> tuple[Any, ...]:
+    from lc_events.cli.moments import show_time
+
+    view = archive.view(state)
+    verdict = view.get("verdict")
+    detail = verdict.get("detail") if isinstance(verdict, Mapping) else view.get("waits_for")
+    updated = show_time(str(view["updated"]), zone())[:19]
+    words = f"{detail or '-'}{_given_up(archive, state)}"
+    return _job(view), view["node"], _stage(view), view["round"], view["version"], updated, words
 
 
 def _given_up(archive: Archive[Any], state: Folded) -> str:
@@ -43,15 +71,6 @@ def _given_up(archive: Archive[Any], state: Folded) -> str:
 
     final = given_up(archive.journal, state.stream, until=state.version)
     return "" if final is None else f"; {final.stage} of round {final.round} was given up"
-
-
-def _line(view: JsonObject, given_up: str) -> tuple[Any, ...]:
-    from lc_events.cli.moments import show_time
-
-    verdict = view.get("verdict")
-    detail = verdict.get("detail") if isinstance(verdict, Mapping) else view.get("waits_for")
-    updated = show_time(str(view["updated"]), zone())[:19]
-    return _job(view), view["node"], _stage(view), view["round"], view["version"], updated, f"{detail or '-'}{given_up}"
 
 
 def _job(view: JsonObject) -> str:

@@ -54,10 +54,12 @@ Output = Annotated[Format, typer.Option("--output", "-o", help="How to print.")]
 def open_archive(store: str | None, config: Path | None) -> Iterator[Archive[Any]]:
     """Open the store that flags and settings name, a local controller's or a global manager's.
 
-    Raises UsageError for a setting that is wrong, StoreError if there is no store or it cannot be read.
+    Raises UsageError for a setting that is wrong, StoreError if there is no store or it cannot be read, IntegrityError
+    if reading failed on a history that is broken.
     """
     from eventsourcing.persistence import PersistenceError
 
+    from lc_events.application.broken import DEFECTS
     from lc_events.application.journal import open_journal
     from lc_events.domain.events import LC_EVENTS, Registry
     from lc_events.errors import StoreError
@@ -65,11 +67,26 @@ def open_archive(store: str | None, config: Path | None) -> Iterator[Archive[Any
     path = store_path(store, config)
     journal = open_journal(path, Registry(LC_EVENTS))
     try:
-        yield _archive(journal, config)
+        archive = _archive(journal, config)
+        try:
+            yield archive
+        except DEFECTS:
+            _fail_if_broken(archive)
+            raise
     except (PersistenceError, sqlite3.Error) as error:
         raise StoreError(f"the event store {path} cannot be read: {error}") from error
     finally:
         journal.close()
+
+
+def _fail_if_broken(archive: Archive[Any]) -> None:
+    """Raise BrokenError with the first fault of the store: what a reader stumbled over is then no fault of ours."""
+    from lc_events.application.audit.verify import check_store
+    from lc_events.application.broken import BrokenError
+
+    for checked in check_store(archive, {}):
+        if checked.fault is not None:
+            raise BrokenError(checked.stream, checked.version, checked.fault)
 
 
 def store_path(store: str | None, config: Path | None) -> Path:

@@ -66,8 +66,10 @@ def _of_export(job: str, file: Path) -> tuple[Story, Checked, str]:
     from lc_events.application.audit.controller import require_job_of_controller
     from lc_events.application.audit.names import job_stream
     from lc_events.application.audit.verify import check_export
+    from lc_events.application.broken import DEFECTS
     from lc_events.application.mapper import EventMapper
     from lc_events.cli.exports import read_export_file, store_kind
+    from lc_events.cli.verify import fail_if_broken
     from lc_events.report.story import read_story
 
     stream = job_stream(job)
@@ -78,5 +80,10 @@ def _of_export(job: str, file: Path) -> tuple[Story, Checked, str]:
     require_job_of_controller(kind, stream, "report")
     mapper = EventMapper(kind.registry)
     rows = [each.row for each in wanted]
-    story = read_story(stream, rows, lambda row: mapper.decode(row.stream, row.version, row.name, row.state))
-    return story, check_export(wanted, kind=kind, heads={})[0], wanted[0].node
+    found = check_export(wanted, kind=kind, heads={})
+    try:
+        story = read_story(stream, rows, lambda row: mapper.decode(row.stream, row.version, row.name, row.state))
+    except DEFECTS:
+        fail_if_broken(found, None)
+        raise
+    return story, found[0], wanted[0].node

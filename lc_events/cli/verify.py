@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +15,7 @@ from lc_events.errors import IntegrityError, NotFoundError, UsageError
 if TYPE_CHECKING:
     from lc_events.application.audit.verify import Checked, Heads
 
-__all__ = ["fail_if_broken", "family"]
+__all__ = ["fail_if_any", "fail_if_broken", "family"]
 
 family = typer.Typer()
 
@@ -116,6 +116,10 @@ def _report(found: Collection[Checked], fault: str | None) -> Iterator[str]:
 def fail_if_broken(found: Collection[Checked], fault: str | None) -> None:
     """Raise IntegrityError that names the first broken versions, if there are any."""
     broken = [f"{checked.stream} version {checked.version}: {checked.fault}" for checked in found if not checked.ok]
-    broken += [] if fault is None else [fault]
-    if broken:
-        raise IntegrityError("; ".join(broken[:3]) + (f"; and {len(broken) - 3} more" if len(broken) > 3 else ""))
+    fail_if_any([*broken, *([] if fault is None else [fault])])
+
+
+def fail_if_any(faults: Sequence[str]) -> None:
+    """Raise IntegrityError that names the first of these faults, if there are any."""
+    if faults:
+        raise IntegrityError("; ".join(faults[:3]) + (f"; and {len(faults) - 3} more" if len(faults) > 3 else ""))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Generic, Protocol, TypeVar
 
 from lc_events.application.audit.names import job_stream
+from lc_events.application.broken import DEFECTS, BrokenError, misfit
 from lc_events.application.journal import Journal
 from lc_events.application.recorder import StoredRow
 from lc_events.application.snapshots import newest_state
@@ -89,11 +91,16 @@ class Archive(Generic[S]):
         """All streams of a kind, sorted."""
         return [stream for stream in self.journal.rows.streams() if kind_of(stream) == kind]
 
-    def states(self, kind: str = JOB_KIND) -> Iterator[S]:
-        """The newest states of all streams of a kind, in one ordered scan."""
-        for stream, rows in groupby(self.journal.rows.scan(), key=lambda row: row.stream):
-            if kind_of(stream) == kind:
-                yield self.kind.fold(stream, map(self.journal.decode, rows), None)
+    def states(self, kind: str = JOB_KIND) -> Iterator[S | BrokenError]:
+        """The newest states of all streams of a kind, in one ordered scan; for one that cannot be read, why."""
+        with closing(self.journal.rows.scan()) as scanned:
+            for stream, rows in groupby(scanned, key=lambda row: row.stream):
+                if kind_of(stream) == kind:
+                    try:
+                        found: S | BrokenError = self._folded(stream, rows, None)
+                    except BrokenError as error:
+                        found = error
+                    yield found
 
     def rows(self, stream: str, *, first: int = 1, last: int | None = None) -> list[StoredRow]:
         """The stored rows of versions `first` to `last`, both included."""
@@ -117,13 +124,30 @@ class Archive(Generic[S]):
                 yield_to_others()
 
     def state(self, stream: str, version: int | None = None) -> S:
-        """The state at a version, the newest by default; NotFoundError for one that the stream does not have."""
+        """The state at a version, the newest by default; NotFoundError for one that the stream does not have.
+
+        Raises BrokenError at the first event that cannot be read, or does not fit those before it.
+        """
         if version is not None:
             self.check_version(stream, version)
         read = self.kind.read_snapshot
         start = None if read is None else newest_state(self.journal, stream, lte=version, read=read)
-        events = self.journal.stream(stream, gt=0 if start is None else start.version, lte=version)
-        return self.kind.fold(stream, events, start)
+        rows = self.journal.rows.rows(stream=stream, gt=0 if start is None else start.version, lte=version)
+        return self._folded(stream, rows, start)
+
+    def _folded(self, stream: str, rows: Iterable[StoredRow], start: S | None) -> S:
+        version = 0
+
+        def events() -> Iterator[Event]:
+            nonlocal version
+            for row in rows:
+                version = row.version
+                yield self.journal.decode(row)
+
+        try:
+            return self.kind.fold(stream, events(), start)
+        except DEFECTS as error:
+            raise misfit(stream, version, error) from error
 
     def check_version(self, stream: str, version: int) -> None:
         """NotFoundError unless the stream has this version."""

@@ -8,15 +8,12 @@ from typing import Generic, Protocol, TypeVar
 
 import orjson
 
-from lc_events.application.broken import BrokenError
+from lc_events.application.broken import DEFECTS, BrokenError, misfit
 from lc_events.domain.events import RULES, Event, Registry
 
 __all__ = ["Decided", "Derivation", "Subject"]
 
 S = TypeVar("S")
-
-_DEFECTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What deciding raises on a fact of another shape than any that we write."""
 
 Decided = tuple[list[Event], S]
 """What a command gives: its events, and the state after them."""
@@ -64,8 +61,8 @@ class Derivation(Generic[S]):
         for event, following in _with_following(events):
             try:
                 self._take(event, following)
-            except _DEFECTS as error:
-                raise self._broken(event, f"it does not fit the history before it: {error!r:.200}") from error
+            except DEFECTS as error:
+                raise misfit(self._stream, event.originator_version, error) from error
             version = event.originator_version
             yield event
         if self._expected:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import closing
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -16,7 +17,6 @@ from lc_events.application.recorder import ChainedRecorder, Head, StoredRow
 from lc_events.application.snapshot_json import SCHEMA
 from lc_events.application.snapshots import NOT_LOADED
 from lc_events.domain.events import Event
-from lc_events.errors import IntegrityError
 from lc_events.messages.json import Json
 
 __all__ = ["Checked", "Heads", "check_export", "check_in", "check_log", "check_rows", "check_store", "check_stream"]
@@ -63,7 +63,7 @@ def check_stream(
         nonlocal last
         for row in linked(stream, rows, heads):
             last = Head(row.version, row.hash)
-            yield _decoded(row, decode)
+            yield decode(row)
 
     try:
         for _ in follow(stream, events(), notes):
@@ -71,15 +71,6 @@ def check_stream(
     except BrokenError as error:
         return Checked(stream, error.version, "", error.fault, tuple(notes))
     return Checked(stream, last.version, last.hash, None, tuple(notes))
-
-
-def _decoded(row: StoredRow, decode: Callable[[StoredRow], Event]) -> Event:
-    try:
-        return decode(row)
-    except BrokenError:
-        raise
-    except IntegrityError as error:
-        raise BrokenError(row.stream, row.version, str(error)) from None
 
 
 def check_rows(
@@ -115,7 +106,8 @@ def check_in(
 def check_store(archive: Archive[Any], heads: Heads) -> list[Checked]:
     """Check all streams of a store, in one ordered scan."""
     journal = archive.journal
-    found = check_rows(journal.rows.scan(), decode=journal.decode, follow=archive.kind.follow, heads=heads)
+    with closing(journal.rows.scan()) as rows:
+        found = check_rows(rows, decode=journal.decode, follow=archive.kind.follow, heads=heads)
     return [_check_snapshots(archive, checked) for checked in found]
 
 
