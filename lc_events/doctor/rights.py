@@ -54,7 +54,8 @@ def check_rights(mqtt: MqttSettings, topics: Topics, node: str | None) -> Iterat
                 return
         denied = {f"hearing {topic}": words for topic, words in client.refused_subscriptions.items()}
         denied |= _denied_publications(client, probes)
-    yield from _findings(denied, mqtt, node, is_told=connections[-1].protocol == MQTT_5)
+    has_none = all(_publishing(topic) in denied for topic in probes)
+    yield from _findings(denied, _advice(mqtt, node, has_none=has_none), is_told=connections[-1].protocol == MQTT_5)
 
 
 def _denied_publications(client: MqttClient, probes: Mapping[str, bytes]) -> dict[str, str]:
@@ -64,17 +65,32 @@ def _denied_publications(client: MqttClient, probes: Mapping[str, bytes]) -> dic
             client.publish_and_wait(Publication(topic, payload), WAIT)
         except BrokerError as error:
             words = str(error).removeprefix(f"{topic}: ")
-            denied[f"publishing {topic}"] = "the broker hung up" if words == DISCONNECTED else words
+            denied[_publishing(topic)] = "the broker hung up" if words == DISCONNECTED else words
             if not client.connected:
                 break
     return denied
 
 
-def _findings(denied: Mapping[str, str], mqtt: MqttSettings, node: str | None, *, is_told: bool) -> Iterator[Finding]:
+def _publishing(topic: str) -> str:
+    return f"publishing {topic}"
+
+
+def _advice(mqtt: MqttSettings, node: str | None, *, has_none: bool) -> str:
+    """An account that `has_none` of the rights may be another program's or an operator's, to whom they are not due."""
     who = "a user" if mqtt.username is None else f"the user {mqtt.username}"
     role = "gm" if node is None else f"lc for node {node}"
+    give = f"give {who} the rights of the role {role} (mosquitto/acl)"
+    if not has_none:
+        return give
+    own = "the local controller's account"
+    if node is None:
+        own = "the global manager's account, or a local controller's settings (LC_NODE, LC_MQTT_URL …)"
+    return f"run doctor with {own}; only if that is what this account is for, {give}"
+
+
+def _findings(denied: Mapping[str, str], advice: str, *, is_told: bool) -> Iterator[Finding]:
     for what, words in denied.items():
-        yield wrong("acl", f"{what} is denied: {words}", f"give {who} the rights of the role {role} (mosquitto/acl)")
+        yield wrong("acl", f"{what} is denied: {words}", advice)
     if denied:
         return
     if is_told:

@@ -50,6 +50,15 @@ def test_a_controller_of_another_node_is_denied_all(edge, examined, tmp_path):
     assert len(found.of("acl")) == 6
 
 
+def test_an_operators_account_is_not_to_be_made_a_global_manager(cloud, examined, tmp_path):
+    found = examined("GM", mqtt_url=cloud.url("operator"), state_dir=tmp_path).of("acl")
+    assert len(found) == 3
+    advice = {finding.advice.split("; ")[0] for finding in found}
+    assert advice == {
+        "run doctor with the global manager's account, or a local controller's settings (LC_NODE, LC_MQTT_URL …)"
+    }
+
+
 def test_the_global_manager_is_examined_as_one(cloud, examined, tmp_path):
     found = examined("GM", mqtt_url=cloud.url("gm"), state_dir=tmp_path)
     assert found.wrong == ["store"]
