@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from lc_events.controller.latest import LatestValues
 from lc_events.controller.outbox_log import OutboxLog
 from lc_events.controller.outbox_mark import OutboxMark
 from lc_events.controller.outbox_progress import Progress
+from lc_events.controller.outbox_repeats import DueRepeats, Report
 from lc_events.controller.publications import Publications
 from lc_events.controller.world import State
 from lc_events.errors import BrokerError, LcError, UsageError
@@ -34,12 +35,10 @@ _LATEST_SECONDS = 0.003
 _LATEST_WHEN_BEHIND = 0.05
 _IDLE = 5.0
 _PAUSE = 1.0
-_ASK_AGAIN = 60.0
 _DIRECT = 10_000
-_REMEMBERED = 10_000
 
 
-class _Sent(NamedTuple):
+class _InFlight(NamedTuple):
     """A publication that the broker has not confirmed, and the notification that it is of."""
 
     connection: int
@@ -82,11 +81,10 @@ class Outbox:
         self._stopping = False
         self._has_news = False
         """The log may have grown since it was last read."""
-        self._in_flight: dict[int, _Sent] = {}
+        self._in_flight: dict[int, _InFlight] = {}
         self._latest_sent = float("-inf")
         self._direct: deque[Publication] = deque(maxlen=_DIRECT)
-        self._repeats: deque[tuple[str, int]] = deque(maxlen=_REMEMBERED)
-        self._sent: OrderedDict[tuple[str, int], float] = OrderedDict()
+        self._repeats = DueRepeats()
         self._thread = threading.Thread(target=self._run, name="outbox", daemon=True)
 
     @property
@@ -164,16 +162,15 @@ class Outbox:
     def repeat(self, stream: str, versions: Iterable[int]) -> None:
         """Send the reports that these events caused again, under the same ids."""
         with self._changed:
-            self._repeats.extend((stream, version) for version in versions)
+            for version in versions:
+                self._repeats.add(Report(stream, version))
             self._changed.notify_all()
 
     def report_again(self, stream: str, version: int) -> None:
         """GM asks for a report that it had: at most once in 60 s, counted from the last sending."""
         with self._changed:
-            sent = self._sent.get((stream, version))
-            if sent is None or self._clock.monotonic() - sent >= _ASK_AGAIN:
-                self._repeats.append((stream, version))
-                self._changed.notify_all()
+            self._repeats.ask(Report(stream, version), self._clock.monotonic())
+            self._changed.notify_all()
 
     def _run(self) -> None:
         while self._wait():
@@ -237,7 +234,10 @@ class Outbox:
 
     def _has_work(self) -> bool:
         return (
-            self._begun != self._connection or self._has_news or self._log.has_pending_events() or bool(self._repeats)
+            self._begun != self._connection
+            or self._has_news
+            or self._log.has_pending_events()
+            or self._repeats.has_any()
         )
 
     def _due_in(self) -> float | None:
@@ -278,30 +278,30 @@ class Outbox:
             _log.error("%s: %s", publication.topic, error)
             self._confirm(notification_id)
         else:
-            self._in_flight[ticket] = _Sent(connection, notification_id, publication.topic)
+            self._in_flight[ticket] = _InFlight(connection, notification_id, publication.topic)
 
     def _send_repeats(self, connection: int) -> None:
         while True:
             with self._changed:
-                if not self._repeats:
-                    return
-                stream, version = self._repeats.popleft()
+                due = self._repeats.take()
+            if due is None:
+                return
+            is_still_due = False
             try:
-                report = self._log.report(stream, version)
+                report = self._log.report(due.stream, due.version)
                 if report is not None:
                     self._send(report.publication, connection)
                     self._note_sent(report.row)
             except (BrokerError, *STORE_ERRORS):
-                with self._changed:
-                    self._repeats.appendleft((stream, version))
+                is_still_due = True
                 raise
+            finally:
+                with self._changed:
+                    self._repeats.done(is_still_due=is_still_due)
 
     def _note_sent(self, row: StoredRow) -> None:
         with self._changed:
-            self._sent[row.stream, row.version] = self._clock.monotonic()
-            self._sent.move_to_end((row.stream, row.version))
-            if len(self._sent) > _REMEMBERED:
-                self._sent.popitem(last=False)
+            self._repeats.note_sent(Report(row.stream, row.version), self._clock.monotonic())
 
     def _send_log(self, connection: int) -> bool:
         """Send what is urgent in the next part of the log, then some events; whether there is more to send.

@@ -377,6 +377,39 @@ def test_gm_may_ask_at_once_again_for_a_report_that_could_not_be_sent(tmp_path):
         finish(outbox, broker)
 
 
+class AskingAgain(Broker):
+    """GM asks for every report again while it is taken."""
+
+    def publish(self, publication: Publication, connection: int) -> int:
+        if "/up/" in publication.topic:
+            ask_for_all(self.outbox)
+        return super().publish(publication, connection)
+
+
+def ask_for_all(outbox: Outbox) -> None:
+    for version in range(1, len(HISTORY.events) + 1):
+        outbox.report_again(HISTORY.state.stream, version)
+
+
+@pytest.mark.parametrize("busy", ["looking", "sending"])
+def test_a_report_that_gm_asks_for_again_and_again_while_the_outbox_is_busy_is_sent_once(tmp_path, busy):
+    with open_journal(tmp_path / "told.db", Registry(LC_EVENTS), write=True) as journal:
+        journal.record(HISTORY.events, positions={POSITION: len(HISTORY.events)})
+        broker, may_end = AskingAgain() if busy == "sending" else Broker(), threading.Event()
+        told = orjson.dumps({"position": len(HISTORY.events)})
+        mark = OutboxMark(MARK, SystemClock(), lambda _: told if may_end.wait(10) else None)
+        outbox = broker.outbox = outbox_of(journal, broker, [], mark=mark)
+        outbox.start()
+        broker.connect(outbox, BIRTH)
+        for _ in range(5):
+            ask_for_all(outbox)
+        outbox.repeat(HISTORY.state.stream, range(1, len(HISTORY.events) + 1))
+        may_end.set()
+        eventually(lambda: broker.confirm(outbox) or values_said(broker) >= {"jobs", "models", "heads"})
+        finish(outbox, broker)
+    assert len(reports_sent(broker)) == 1
+
+
 def test_a_new_report_does_not_wait_behind_all_that_is_told_again(tmp_path):
     long = given(gm(condition("Train", "Waiting")), *[ticked()] * 3000, arrive(10), written()).events
     with open_journal(tmp_path / "long.db", Registry(LC_EVENTS), write=True) as journal:
