@@ -351,12 +351,16 @@ class Outbox:
     def _send_latest(self, connection: int) -> None:
         """For a few milliseconds: many become due together, and reports must not wait behind all of them."""
         self._latest_sent = self._clock.monotonic()
-        while self._latest.due_in(self._now()) == 0:
+        while self._is_latest_due():
             for publication in self._latest.take_due(self._now()):
                 self._send(publication, connection)
                 reach("latest-sent")
             if self._clock.monotonic() - self._latest_sent >= _LATEST_SECONDS:
                 return
+
+    def _is_latest_due(self) -> bool:
+        with self._changed:
+            return self._latest.due_in(self._now()) == 0
 
     def _send_mark(self, connection: int) -> None:
         with self._changed:

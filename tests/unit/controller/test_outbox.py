@@ -561,3 +561,24 @@ def test_latest_values_that_could_not_be_read_are_published_once_they_can(journa
     finish(outbox, broker)
     assert store.failed
     assert orjson.loads(found[-1].payload)["version"] == len(HISTORY.events)
+
+
+def test_no_resource_changes_while_the_outbox_sees_what_is_due(journal, monkeypatch):
+    broker, changed_amid = Broker(), []
+    outbox = outbox_of(journal, broker, [])
+    due_in = LatestValues.due_in
+
+    def due_in_amid_a_change(latest: LatestValues, now: float) -> float | None:
+        if len(changed_amid) < 10:
+            changing = threading.Thread(target=outbox.refresh, args=(HISTORY.state.stream,))
+            changing.start()
+            changing.join(0.05)
+            changed_amid.append(not changing.is_alive())
+        return due_in(latest, now)
+
+    monkeypatch.setattr(LatestValues, "due_in", due_in_amid_a_change)
+    outbox.start()
+    broker.connect(outbox, BIRTH)
+    eventually(lambda: broker.confirm(outbox) or len(changed_amid) == 10)
+    finish(outbox, broker)
+    assert not any(changed_amid)
