@@ -139,7 +139,7 @@ class Outbox:
             self._changed.notify_all()
 
     def _confirm(self, notification_id: int | None) -> None:
-        if notification_id is not None and self._progress.confirms(notification_id):
+        if notification_id is not None and self._progress.note_confirmed(notification_id):
             self._note_newest()
 
     def _note_newest(self) -> None:
@@ -326,8 +326,8 @@ class Outbox:
         urgent = list(self._log.urgent(rows))
         with self._changed:
             self._has_news = self._has_news or has_more
-            self._progress.sends_urgent(row.notification_id for row, _ in urgent)
-        self._log.urgent_sent(rows)
+            self._progress.note_urgent(row.notification_id for row, _ in urgent)
+        self._log.take_urgent(rows)
         for row, publication in urgent:
             self._send(publication, connection, row.notification_id)
             self._note_sent(row)
@@ -340,8 +340,8 @@ class Outbox:
             return False
         event = self._log.cloud_event(row)
         with self._changed:
-            self._log.event_sent()
-            if self._progress.sends_event(row.notification_id, is_left_out=event is None):
+            self._log.take_event()
+            if self._progress.note_event(row.notification_id, is_left_out=event is None):
                 self._note_newest()
         if event is not None:
             self._send(event, connection, row.notification_id)

@@ -76,7 +76,7 @@ class OutboxLog:
                 if publication is not None:
                     yield Urgent(row, publication)
 
-    def urgent_sent(self, rows: Sequence[StoredRow]) -> None:
+    def take_urgent(self, rows: Sequence[StoredRow]) -> None:
         """What is urgent of the `next_rows` is on its way; their events are pending."""
         is_loaded = self._loaded_to == self._urgent_sent_to
         self._urgent_sent_to = rows[-1].notification_id
@@ -91,7 +91,7 @@ class OutboxLog:
             self._loaded_to = self._pending[-1].notification_id if self._pending else self._urgent_sent_to
         return self._pending[0] if self._pending else None
 
-    def event_sent(self) -> None:
+    def take_event(self) -> None:
         """The `next_event` is on its way, or left out."""
         self._pending.popleft()
 

@@ -27,18 +27,18 @@ class Progress:
         self._unconfirmed.clear()
         self._events.clear()
 
-    def sends_urgent(self, notification_ids: Iterable[int]) -> None:
+    def note_urgent(self, notification_ids: Iterable[int]) -> None:
         """A report or `done` is on its way for each of these."""
         self._unconfirmed.update(notification_ids)
 
-    def sends_event(self, notification_id: int, *, is_left_out: bool) -> bool:
+    def note_event(self, notification_id: int, *, is_left_out: bool) -> bool:
         """An event is on its way, or left out; whether there is a newest position."""
         if not is_left_out:
             self._unconfirmed[notification_id] += 1
         self._events.append(notification_id)
         return self._advance()
 
-    def confirms(self, notification_id: int) -> bool:
+    def note_confirmed(self, notification_id: int) -> bool:
         """One publication is confirmed; whether there is a newest position."""
         self._unconfirmed[notification_id] -= 1
         if not self._unconfirmed[notification_id]:
