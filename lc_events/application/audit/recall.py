@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from lc_events.application.audit import wording
 from lc_events.application.audit.archive import Archive
+from lc_events.application.audit.silence import Silence, dataset_at, silence
 from lc_events.application.cloud_events import time_of
 from lc_events.application.given_up import given_up
 from lc_events.domain import events as e
@@ -69,10 +70,13 @@ class Recall:
         return given_up(self._archive.journal, self.state.stream, until=self.state.version)
 
     def dataset(self) -> DatasetState | None:
-        """The job's dataset as it is now, which may be later than this state."""
+        """The job's dataset as it was then; None if there was none."""
         stream = stream_id(self.state.namespace, DATASET_KIND, str(self.state.dataset_name))
-        state = self._archive.state(stream)
-        return state if isinstance(state, DatasetState) else None
+        return dataset_at(self._archive, stream, self.time)
+
+    def silence(self) -> Silence | None:
+        """What kept that dataset from giving samples; None if nothing did."""
+        return silence(self._archive, self.dataset())
 
     def condition_since(self) -> str | None:
         """When GM sent the condition at which the job stands."""

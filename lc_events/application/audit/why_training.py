@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from lc_events.application.audit import wording
 from lc_events.application.audit.recall import Recall, Standing
+from lc_events.application.audit.silence import Silence
 from lc_events.application.audit.windows import last_closing, next_closing, next_opening
 from lc_events.domain import events as e
 from lc_events.domain.dataset import is_of_data
@@ -25,18 +26,25 @@ def not_trained(recall: Recall) -> Standing:
     round_ = state.round + 1
     reason = "unknown" if verdict is None or verdict.stage != "Train" else verdict.reason
     facts = _window_facts(recall, since)
+    silence = recall.silence()
     not_fired = f"Round {round_} has not fired:"
     match reason:
         case "samples" | "window":
             sentence, waits_for = _by_window(recall, facts, round_, reason)
+            if silence is not None:
+                sentence += f"; no more come, for {_told(recall, silence)}{_looked_for(recall)}"
+                waits_for = "dataset" if waits_for == "samples" else waits_for
         case "no_samples":
             sentence, waits_for = f"{not_fired} {_nothing_pending(recall)}", "samples"
         case "dataset" if verdict is not None:
-            sentence, waits_for = f"{not_fired} {verdict_detail(verdict)}{_looked_for(recall, verdict.note)}", "dataset"
+            again = _looked_for(recall) if silence is not None and silence.error == verdict.note else ""
+            sentence, waits_for = f"{not_fired} {verdict_detail(verdict)}{again}", "dataset"
         case "metric" if verdict is not None:
             sentence, waits_for = f"Round {round_} never fires: {verdict_detail(verdict)}", "nobody"
         case _:
             sentence, waits_for = f"{not_fired} its trigger was not looked at yet", "tick"
+    if silence is not None:
+        facts |= {"dataset_error": silence.error, "dataset_since": silence.since}
     return Standing(sentence, waits_for, since, facts)
 
 
@@ -51,11 +59,15 @@ def _nothing_pending(recall: Recall) -> str:
     return f"no train sample is pending, the newest samples came {ago} ago"
 
 
-def _looked_for(recall: Recall, note: str | None) -> str:
-    """How soon it is seen that a dataset can be read again, unless that has another trouble by now."""
+def _told(recall: Recall, silence: Silence) -> str:
+    return silence.words(lambda time: recall.clock(time).removeprefix("at "))
+
+
+def _looked_for(recall: Recall) -> str:
+    """How soon it is seen that a dataset can be read again; nothing of one that was deleted."""
     dataset = recall.dataset()
     problem = None if dataset is None else dataset.problem
-    if dataset is None or problem is None or problem.error != note:
+    if dataset is None or problem is None:
         return ""
     if is_s3(dataset.url) and not is_of_data(problem.code):
         return f"; it is tried again within {LONGEST_PAUSE:.0f} s"
