@@ -49,8 +49,9 @@ class _InFlight(NamedTuple):
 class Outbox:
     """A thread that publishes reports and `done`, then events, then latest values; at most 100 unconfirmed at once.
 
-    After each connection it goes back to the last confirmed position, with events to the one that the broker still
-    knows of: what is sent twice carries the same id.
+    What was read for one connection does not leave on the next. Each begins with its birth, and with a look at what
+    the broker has, for which only answers do not wait. Then the log goes on behind the last confirmed position, events
+    behind the one that the broker still knows of: what is sent twice carries the same id.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Outbox:
             self._changed.notify_all()
 
     def connected(self, birth: Publication, number: int) -> None:
-        """A new connection: `birth` first, then on from what the broker has, and all latest values again."""
+        """The client has connection `number`: `birth` first, then all that the broker lacks, and all latest values."""
         with self._changed:
             self._connection = number
             self._connected = True
