@@ -56,21 +56,19 @@ def _broken(archive: Archive[Any], error: BrokenError) -> tuple[Any, ...]:
 
 
 def _line(archive: Archive[Any], state: Folded) -> tuple[Any, ...]:
-    from lc_events.cli.moments import show_time
+    from lc_events.application.audit.troubles import troubles
 
     view = archive.view(state)
     verdict = view.get("verdict")
     detail = verdict.get("detail") if isinstance(verdict, Mapping) else view.get("waits_for")
-    updated = show_time(str(view["updated"]), zone())[:19]
-    words = f"{detail or '-'}{_given_up(archive, state)}"
-    return _job(view), view["node"], _stage(view), view["round"], view["version"], updated, words
+    words = "; ".join([str(detail or "-"), *troubles(archive, state, _show)])
+    return _job(view), view["node"], _stage(view), view["round"], view["version"], _show(str(view["updated"])), words
 
 
-def _given_up(archive: Archive[Any], state: Folded) -> str:
-    from lc_events.application.given_up import given_up
+def _show(time: str) -> str:
+    from lc_events.cli.moments import show_time
 
-    final = given_up(archive.journal, state.stream, until=state.version)
-    return "" if final is None else f"; {final.stage} of round {final.round} was given up"
+    return show_time(time, zone())[:19]
 
 
 def _job(view: JsonObject) -> str:
@@ -87,8 +85,7 @@ def _stage(view: JsonObject) -> str:
 def show(job: Job, store: Store = None, config: Config = None, output: Output = Format.TABLE) -> None:
     """Show the state of one job."""
     with open_archive(store, config) as archive:
-        view = archive.view(archive.state(archive.find(job)))
-    _print_state(view, output)
+        _print_state(archive, archive.state(archive.find(job)), output)
 
 
 @family.command()
@@ -115,8 +112,8 @@ def at(
             version, later = version_at(archive, stream, moment)
             if later:
                 typer.echo(_clock_went_back(version, later), err=True)
-        view = archive.view(archive.state(stream, version))
-    _print_state(view, output)
+        state = archive.state(stream, version)
+        _print_state(archive, state, output, time=moment or str(archive.view(state)["updated"]))
 
 
 def _clock_went_back(version: int, later: tuple[int, ...]) -> str:
@@ -128,8 +125,14 @@ def _clock_went_back(version: int, later: tuple[int, ...]) -> str:
     )
 
 
-def _print_state(view: JsonObject, form: Format) -> None:
-    if form is Format.TABLE:
-        print_lines(described(view))
-    else:
+def _print_state(archive: Archive[Any], state: Folded, form: Format, *, time: str | None = None) -> None:
+    """As a table with its troubles, up to `time` or to now; the JSON is the state alone (CONTRACT section 5)."""
+    from lc_events.application.audit.troubles import troubles
+
+    view = archive.view(state)
+    if form is not Format.TABLE:
         print_json(view, form)
+        return
+    print_lines(described(view))
+    if found := troubles(archive, state, _show, time=time):
+        print_lines(described({"troubles": list(found)}))
