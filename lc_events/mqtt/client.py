@@ -60,8 +60,12 @@ class MqttClient:
         reconnect_seconds: tuple[float, float] = (0.2, 10.0),
         window: int = 100,
         max_waiting: int = 1000,
+        log_failures: bool = True,
     ) -> None:
-        """UsageError if a persistent session has no client id, or a TLS file cannot be used."""
+        """Without `log_failures` only who waits for the connection is told why there is none.
+
+        UsageError if a persistent session has no client id, or a TLS file cannot be used.
+        """
         if not clean and not settings.client_id:
             raise UsageError("an MQTT session that outlives its connection needs a client id")
         if settings.tls:
@@ -84,6 +88,7 @@ class MqttClient:
         self._on_published = on_published
         self._may_connect = may_connect
         self._first_pause, self._longest_pause = reconnect_seconds
+        self._log_failures = log_failures
         self._tickets = itertools.count(1)
         self._thread = threading.Thread(target=self._run, name=f"mqtt-{self._client_id}", daemon=True)
         self._changed = threading.Condition()
@@ -268,7 +273,7 @@ class MqttClient:
         if ended.failure is not None:
             # once for each reason: a broker may be away for days
             _log.log(
-                logging.WARNING if news else logging.DEBUG,
+                logging.WARNING if news and self._log_failures else logging.DEBUG,
                 "no connection to %s: %s; trying again",
                 self.settings.display_url,
                 ended.failure.words,

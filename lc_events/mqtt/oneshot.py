@@ -116,4 +116,5 @@ def _client(
         on_message=on_message,
         on_connected=on_connected,
         clean=True,
+        log_failures=False,
     )

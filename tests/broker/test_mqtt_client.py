@@ -379,6 +379,12 @@ def test_a_broker_that_is_not_there_is_named_and_awaited(tmp_path):
         recorder.client.stop()
 
 
+def test_who_asks_once_is_told_that_no_broker_is_there_and_the_log_is_not(caplog):
+    with pytest.raises(BrokerError, match="connection refused"):
+        retained(MqttSettings("127.0.0.1", free_port()), "kept", marker="end", timeout=0.3)
+    assert caplog.messages == []
+
+
 def test_a_host_that_cannot_be_resolved_is_named():
     client = MqttClient(MqttSettings("no-such-host.invalid", client_id="x"), on_message=lambda _: None)
     client.start()
