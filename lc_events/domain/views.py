@@ -87,7 +87,7 @@ def verdict_detail(verdict: Verdict) -> str:
             # The note is stored, and must be the same in every version; so it does not name the places itself.
             return f"{verdict.note}, {NOR_IN_A_PLACE}" if verdict.note else "no Train/Completed condition names a model"
         case "in_progress":
-            return "the decision was made, its files are being written"
+            return "the decision was made, and is not carried out yet"
     return verdict.note or verdict.reason
 
 

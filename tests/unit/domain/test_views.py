@@ -115,7 +115,7 @@ def test_a_tick_is_judged_by_the_clock_of_its_zone():
         ("Train", "no_samples", 0, Trigger(), "no train sample is pending"),
         ("Train", "metric", 4, Trigger(">", 1.0, "acc"), "the metric 'acc' is not known here: it never fires"),
         ("Train", "window", 4, Trigger(window=(120, 1440)), "outside the window 02:00-24:00 (UTC), num_of_samples 4"),
-        ("Train", "in_progress", 0, Trigger(), "the decision was made, its files are being written"),
+        ("Train", "in_progress", 0, Trigger(), "the decision was made, and is not carried out yet"),
         ("Eval", "fired", 4, Trigger(), "4 samples are to be evaluated"),
         ("Eval", "no_model", 4, Trigger(), "no Train/Completed condition names a model"),
         ("Deploy", "fired", 0, Trigger(), "the evaluated model is to be deployed"),
