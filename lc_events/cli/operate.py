@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lc_events.errors import RefusedError
+from lc_events.errors import BrokerError, RefusedError
+
+if TYPE_CHECKING:
+    from lc_events.settings.programs import BrokerSettings
 
 __all__ = ["family"]
 
 family = typer.Typer()
+
+_NOT_AUTHORIZED = "(0x87)"
+"""MQTT's reason code, which stands in the words for a CONNACK, SUBACK and PUBACK alike."""
 
 _TopicRoot = Annotated[
     str | None, typer.Option("--topic-root", metavar="ROOT", help="Root of all topics [LC_TOPIC_ROOT, GM_TOPIC_ROOT].")
@@ -46,7 +55,8 @@ def apply(
                 raise RefusedError(f"{file}, resource {number} of {len(resources)}: {error}", code=error.code) from None
     settings = broker_settings(mqtt_url=mqtt_url, topic_root=topic_root)
     for resource in (resource for _, resources in read for resource in resources):
-        done = apply_resource(settings.mqtt, Topics(settings.topic_root), resource, timeout=timeout)
+        with _account_named(settings, mqtt_url):
+            done = apply_resource(settings.mqtt, Topics(settings.topic_root), resource, timeout=timeout)
         note = f"; {done['note']}" if done.get("note") else ""
         typer.echo(f"{str(done['kind']).lower()}/{done['namespace']}/{done['name']} {done['result']}{note}")
 
@@ -67,7 +77,29 @@ def delete(
 
     namespace, _, short = name.rpartition("/")
     settings = broker_settings(mqtt_url=mqtt_url, topic_root=topic_root)
-    done = delete_resource(
-        settings.mqtt, Topics(settings.topic_root), kind, namespace or "default", short, timeout=timeout
-    )
+    topics = Topics(settings.topic_root)
+    with _account_named(settings, mqtt_url):
+        done = delete_resource(settings.mqtt, topics, kind, namespace or "default", short, timeout=timeout)
     typer.echo(f"{str(done['kind']).lower()}/{done['namespace']}/{done['name']} {done['result']}")
+
+
+@contextmanager
+def _account_named(settings: BrokerSettings, mqtt_url: str | None) -> Iterator[None]:
+    """Have a BrokerError that says no to us name who we are: a terminal may have the controller's settings."""
+    try:
+        yield
+    except BrokerError as error:
+        if _NOT_AUTHORIZED not in str(error):
+            raise
+        user = settings.mqtt.username
+        who = "without a user" if user is None else f"as user {user}"
+        words = f"{who}, from {_source(settings, mqtt_url)}; apply and delete need an operator's account"
+        raise BrokerError(f"{error} ({words})", code=error.code) from None
+
+
+def _source(settings: BrokerSettings, mqtt_url: str | None) -> str:
+    if mqtt_url is not None:
+        return "--mqtt-url"
+    variable, other = settings.variable("mqtt_url"), "GM_MQTT_URL"
+    is_before = variable != other and os.environ.get(other)
+    return f"{variable}, which goes before {other}" if is_before else variable
