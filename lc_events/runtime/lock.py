@@ -29,7 +29,7 @@ class FolderLock:
             os.close(self._descriptor)
             who = f"process {holder}" if holder else "another process"
             raise ConflictError(
-                f"{folder} is in use by {who}: end it, or give this program another {setting}"
+                f"{folder} is in use by {who}: end it; for other nodes, give this program another {setting}"
             ) from None
         except OSError as error:
             os.close(self._descriptor)

@@ -53,5 +53,5 @@ def test_a_second_agent_on_a_state_folder_is_a_conflict(start_worker, tmp_path):
         _, log = worker.communicate(timeout=30)
 
     assert worker.returncode == 4
-    advice = "end it, or give this program another WORKER_STATE_DIR"
+    advice = "end it; for other nodes, give this program another WORKER_STATE_DIR"
     assert log == f"lc-events: {tmp_path} is in use by another process: {advice}\n"

@@ -14,7 +14,7 @@ def test_a_second_program_is_told_who_has_the_folder_and_what_to_do(tmp_path):
     with FolderLock(tmp_path, "LC_STORE"), pytest.raises(ConflictError) as caught:
         FolderLock(tmp_path, "LC_STORE")
 
-    advice = "end it, or give this program another LC_STORE"
+    advice = "end it; for other nodes, give this program another LC_STORE"
     assert str(caught.value) == f"{tmp_path} is in use by process {os.getpid()}: {advice}"
 
 
