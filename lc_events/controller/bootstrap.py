@@ -260,7 +260,7 @@ class LocalController:
         """A store that was restored from a copy, or is new, lacks what others have seen; we say so and go on."""
         self._complaints = complaints(found, topics=self._topics, journal=self._journal)
         for _, words in self._complaints[:_MOST_COMPLAINTS]:
-            _log.error("%s; it goes on from what it has", words)
+            _log.error("%s; it goes on from what it has (`lc-events verify --head FILE` says what is lost)", words)
         if len(self._complaints) > _MOST_COMPLAINTS:
             _log.error("and %d more such heads are on the broker", len(self._complaints) - _MOST_COMPLAINTS)
 
