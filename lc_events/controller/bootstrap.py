@@ -144,6 +144,7 @@ class LocalController:
                 quarantine=Quarantine(settings.state_dir / "quarantine"),
                 publish=self._outbox.publish,
                 monotonic=clock.monotonic,
+                later=self._committer.later,
             ),
             vault=vault,
             real_place=locations.real_place,
