@@ -90,9 +90,7 @@ def _work(desk: Desk, message: Message) -> MessageWork:
     if message.received.retain:
         if not message.received.payload:
             return ClearingWork(desk, message)
-        raise RefusedError(
-            "it would come again with every connection; publish without the retain flag", code="retained"
-        )
+        raise RefusedError("it would come again with every connection; publish it without retain", code="retained")
     size = len(message.received.payload)
     if size > desk.max_bytes:
         raise RefusedError(f"{size} bytes are more than {desk.max_bytes}", code="too_large")
