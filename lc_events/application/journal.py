@@ -18,10 +18,13 @@ from lc_events.application.recorder import ChainedRecorder, Head, Known, StoredR
 from lc_events.domain.events import Event, Registry
 from lc_events.errors import StoreError
 
-__all__ = ["STORE_ERRORS", "Journal", "open_journal"]
+__all__ = ["RESTORE", "STORE_ERRORS", "Journal", "open_journal", "unusable"]
 
 STORE_ERRORS = (StoreError, PersistenceError, sqlite3.Error)
 """What reading and writing rows may raise; the library lets some of SQLite's own errors through."""
+
+RESTORE = "restore a copy, or move it away to start anew"
+"""What to do about a store that is damaged."""
 
 
 _MODES = {"rwc": "mode=rwc", "ro": "mode=ro", "immutable": "mode=ro&immutable=1"}
@@ -100,7 +103,18 @@ def open_journal(path: Path, registry: Registry, *, write: bool = False) -> Jour
     try:
         return Journal(path, registry, mode="rwc" if write else "immutable" if _is_frozen(path) else "ro")
     except (PersistenceError, sqlite3.Error) as error:
-        raise StoreError(f"the event store {path} cannot be opened: {error}") from error
+        raise unusable(path, "opened", error) from error
+
+
+def unusable(path: Path, what: str, error: Exception) -> StoreError:
+    """An error of the library or of SQLite in words: the store cannot be `what`; of one that is damaged, what to do."""
+    cause = error if isinstance(error, sqlite3.Error) else error.__cause__
+    match getattr(cause, "sqlite_errorcode", 0) & 0xFF:  # extended codes have more above these bits
+        case sqlite3.SQLITE_CORRUPT:
+            return StoreError(f"the event store {path} is damaged: {error}; {RESTORE}")
+        case sqlite3.SQLITE_NOTADB:
+            return StoreError(f"the event store {path} cannot be {what}: {error}; {RESTORE}")
+    return StoreError(f"the event store {path} cannot be {what}: {error}")
 
 
 def _is_frozen(path: Path) -> bool:

@@ -60,9 +60,8 @@ def open_archive(store: str | None, config: Path | None) -> Iterator[Archive[Any
     from eventsourcing.persistence import PersistenceError
 
     from lc_events.application.broken import DEFECTS
-    from lc_events.application.journal import open_journal
+    from lc_events.application.journal import open_journal, unusable
     from lc_events.domain.events import LC_EVENTS, Registry
-    from lc_events.errors import StoreError
 
     path = store_path(store, config)
     journal = open_journal(path, Registry(LC_EVENTS))
@@ -74,7 +73,7 @@ def open_archive(store: str | None, config: Path | None) -> Iterator[Archive[Any
             _fail_if_broken(archive)
             raise
     except (PersistenceError, sqlite3.Error) as error:
-        raise StoreError(f"the event store {path} cannot be read: {error}") from error
+        raise unusable(path, "read", error) from error
     finally:
         journal.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -38,9 +39,15 @@ def run(
     configure_logging(settings.log, settings.log_format)
     _say_if_missing(settings.root, "LC_ROOT")
 
+    from eventsourcing.persistence import PersistenceError
+
+    from lc_events.application.journal import unusable
     from lc_events.controller.bootstrap import LocalController
 
-    controller = LocalController(settings, take_over=take_over)
+    try:
+        controller = LocalController(settings, take_over=take_over)
+    except (PersistenceError, sqlite3.Error) as error:
+        raise unusable(settings.store, "read", error) from error
     _stop_at_signals(controller.stop)
     controller.run()
 

@@ -102,6 +102,35 @@ def test_a_file_that_is_no_store_is_6(tmp_path, lc_events, content):
 
     assert result.code == 6
     assert "cannot be read" in result.err
+    assert ("; restore a copy, or move it away to start anew" in result.err) == bool(content)
+
+
+@pytest.mark.parametrize(
+    "command", [("jobs",), ("show", "job1"), ("history", "job1"), ("export", "-o", "-"), ("verify",)]
+)
+def test_a_damaged_store_is_6_with_what_to_do_about_it(store, lc_events, command):
+    path = store / "events.db"
+    damage(path)
+
+    words = "database disk image is malformed; restore a copy, or move it away to start anew"
+    assert lc_events(*command) == (6, "", f"lc-events: the event store {path} is damaged: {words}\n")
+
+
+def damage(path):
+    """Overwrite pages of a store, but not the first."""
+    content = bytearray(path.read_bytes())
+    content[8192:20480] = bytes(12288)
+    path.write_bytes(content)
+
+
+def test_the_controller_says_the_same_of_a_damaged_store(store, python):
+    damage(store / "events.db")
+    result = python("from lc_events.cli.main import main; main(['run', '--node', 'edge1'])")
+
+    assert result.code == 6
+    assert "is damaged: " in result.err
+    assert result.err.endswith("; restore a copy, or move it away to start anew\n")
+    assert "Traceback" not in result.err
 
 
 def test_at_a_version_is_the_state_then(store, lc_events, read):
