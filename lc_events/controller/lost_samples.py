@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from lc_events.application.audit.wording import samples
 from lc_events.application.journal import Journal
 from lc_events.controller.world import World
 from lc_events.datasets.follower import Follower
@@ -17,6 +16,7 @@ from lc_events.datasets.spool import Spool
 from lc_events.domain.arrivals import ARRIVING, arrivals
 from lc_events.domain.dataset import DatasetState
 from lc_events.domain.pauses import pause_after
+from lc_events.domain.views import show_samples
 from lc_events.errors import StorageError
 from lc_events.runtime.clock import Clock
 
@@ -97,7 +97,7 @@ class LostSamples:
         pause = pause_after(attempts)
         self._losses[stream] = _Loss(why, attempts, self._clock.monotonic() + pause)
         if before is None or before.why != why:
-            lack = f"{samples(_count(still))} that jobs need {'is' if _count(still) == 1 else 'are'} lost"
+            lack = f"{show_samples(_count(still))} that jobs need {'is' if _count(still) == 1 else 'are'} lost"
             _log.warning("%s: %s from the spool %s, and %s: %s", stream, lack, spool.folder, why, WHAT_TO_DO)
         return pause
 
@@ -138,7 +138,7 @@ class LostSamples:
 
     def _ended(self, stream: str, *, read_again: int = 0) -> None:
         if read_again:
-            lost = samples(read_again)
+            lost = show_samples(read_again)
             _log.warning("%s: %s that the spool had lost: read again from the dataset's file", stream, lost)
         elif stream in self._losses:
             _log.warning("%s: no sample that a job needs is known to be lost any more", stream)

@@ -10,7 +10,7 @@ from lc_events.domain.window import show_window
 from lc_events.messages.json import JsonObject
 from lc_events.messages.model_places import NOR_IN_A_PLACE
 
-__all__ = ["dataset_view", "job_view", "verdict_detail"]
+__all__ = ["dataset_view", "job_view", "show_samples", "verdict_detail"]
 
 
 def job_view(state: JobState, node: str) -> JsonObject:
@@ -100,6 +100,11 @@ def _fired_detail(verdict: Verdict) -> str:
     if trigger.operator is None:
         return f"{trigger.metric} {samples}, without a condition"
     return f"{trigger.metric} {samples} is {trigger.operator} {show_threshold(trigger.threshold)}"
+
+
+def show_samples(count: int) -> str:
+    """`1 sample`, `4 samples`."""
+    return f"{count} sample" if count == 1 else f"{count} samples"
 
 
 def dataset_view(state: DatasetState) -> JsonObject:

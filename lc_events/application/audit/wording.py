@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from lc_events.domain.trigger import Trigger, show_threshold
+from lc_events.domain.views import show_samples
 from lc_events.messages.json import JsonObject
 from lc_events.messages.worker import failure_words
 
-__all__ = ["clock", "day", "failure", "length", "local", "pending", "progress", "samples"]
+__all__ = ["clock", "day", "failure", "length", "local", "pending", "progress"]
 
 _MOST_TEXT = 200
 """Of text that others wrote."""
@@ -65,17 +66,16 @@ def length(duration: timedelta) -> str:
     return f"{hours // 24} days"
 
 
-def samples(count: int) -> str:
-    """`1 sample`, `4 samples`."""
-    return f"{count} sample" if count == 1 else f"{count} samples"
-
-
 def progress(trigger: Trigger, value: int) -> str:
     """How far samples are from what a trigger asks for: `412 of 500 samples`, `2 samples, more than 3 needed`."""
     if trigger.operator is None:
-        return samples(value)
+        return show_samples(value)
     words, threshold = _ASKED.get(trigger.operator, trigger.operator), show_threshold(trigger.threshold)
-    return f"{value} of {threshold} samples" if words == _AT_LEAST else f"{samples(value)}, {words} {threshold} needed"
+    return (
+        f"{value} of {threshold} samples"
+        if words == _AT_LEAST
+        else f"{show_samples(value)}, {words} {threshold} needed"
+    )
 
 
 def pending(trigger: Trigger, value: int) -> str:
