@@ -31,9 +31,6 @@ def not_trained(recall: Recall) -> Standing:
     match reason:
         case "samples" | "window":
             sentence, waits_for = _by_window(recall, facts, round_, reason)
-            if silence is not None:
-                sentence += f"; no more come, for {_told(recall, silence)}{_looked_for(recall)}"
-                waits_for = "dataset" if waits_for == "samples" else waits_for
         case "no_samples":
             sentence, waits_for = f"{not_fired} {_nothing_pending(recall)}", "samples"
         case "dataset" if verdict is not None:
@@ -45,6 +42,9 @@ def not_trained(recall: Recall) -> Standing:
             sentence, waits_for = f"{not_fired} its trigger was not looked at yet", "tick"
     if silence is not None:
         facts |= {"dataset_error": silence.error, "dataset_since": silence.since}
+        if reason in ("samples", "window", "no_samples"):
+            sentence += f"; no more come, for {_told(recall, silence)}{_looked_for(recall)}"
+            waits_for = "dataset" if waits_for == "samples" else waits_for
     return Standing(sentence, waits_for, since, facts)
 
 

@@ -402,6 +402,17 @@ def test_a_dataset_that_was_deleted_is_told_beside_what_is_pending(ask, dataset)
     assert answer.facts["dataset_since"] == stamp(BEGAN + timedelta(minutes=3))
 
 
+def test_a_dataset_that_was_deleted_since_the_trigger_was_looked_at_is_told(ask, dataset):
+    dataset.told(None, operation="delete")
+    answer = ask(Rounds(), later=timedelta(minutes=9), dataset=dataset.events)
+
+    assert answer.sentence == (
+        "Round 1 has not fired: no train sample is pending, and the dataset ds gave none yet; "
+        "no more come, for dataset default/ds was deleted at 00:02."
+    )
+    assert answer.facts["waits_for"] == "dataset"
+
+
 def test_what_became_of_a_dataset_later_is_not_told_of_an_earlier_moment(ask, dataset):
     dataset.read(2)
     dataset.now += timedelta(minutes=30)
