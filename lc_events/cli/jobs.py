@@ -49,10 +49,12 @@ def _listed(archive: Archive[Any], found: Sequence[Folded | BrokenError]) -> Ite
 
 
 def _broken(archive: Archive[Any], error: BrokenError) -> tuple[Any, ...]:
+    from lc_events.application.audit.controller import CONTROLLER
     from lc_events.application.audit.names import short_name
 
+    node = archive.node if archive.kind is CONTROLLER else None  # a global manager's jobs are on any node
     why = f"version {error.version}: {error.fault}"
-    return short_name(error.stream), archive.node, "broken", None, None, None, why
+    return short_name(error.stream), node, "broken", None, None, None, why
 
 
 def _line(archive: Archive[Any], state: Folded) -> tuple[Any, ...]:

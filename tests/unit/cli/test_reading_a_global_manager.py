@@ -4,6 +4,9 @@ import json
 
 import pytest
 from support.histories import FOLDER
+from support.tampering import Tampered
+
+JOB = "default/lifelonglearningjob/digits"
 
 
 @pytest.fixture
@@ -31,6 +34,16 @@ def test_a_job_is_shown_with_its_conditions(store, lc_events):
     assert json.loads(lc_events("jobs", "-o", "json").out) == [shown]
     first = json.loads(lc_events("at", "digits", "--version", 3, "-o", "json").out)
     assert [c["type"] for c in first["conditions"]] == ["Waiting"]
+
+
+def test_a_job_that_cannot_be_read_is_broken(store, lc_events):
+    with Tampered(store / "events.db") as tampered:
+        tampered.run("UPDATE stored_events SET state = ? WHERE originator_id = ? AND originator_version = 3", b"", JOB)
+
+    result = lc_events("jobs")
+    assert (result.code, result.err.startswith(f"lc-events: {JOB} version 3: ")) == (5, True)
+    assert result.out.splitlines()[1].split()[:3] == ["default/digits", "-", "broken"]
+    assert lc_events("jobs", "-o", "json").out == "[]\n"
 
 
 def test_its_history_is_that_of_the_node_gm(store, lc_events):
