@@ -40,8 +40,8 @@ class OutboxMark:
         self._published: int | None = None
         self._next = float("-inf")
         self._is_refused = False
-        self._is_withheld = False
-        """Whether the last look was in vain: it is said once, not with each connection."""
+        self._said: str | None = None
+        """Why the last look was in vain: it is said once, not with each look."""
 
     def begin(self, position: int, *, end: int) -> int:
         """From which position to send events on a new connection, where `end` is the last of the log; waits for a look.
@@ -56,15 +56,19 @@ class OutboxMark:
             self._published = _position(self._look(self.topic) or b"", end)
         except BrokerError as error:
             if error.code not in WITHHELD:
+                self._warn(f"the broker cannot be asked how far it has the log: {error}")
                 raise
-            if not self._is_withheld:
-                _log.warning("events that this broker loses stay lost, for %s is withheld: %s", self.topic, error)
-            self._is_withheld = True
+            self._warn(f"events that this broker loses stay lost, for {self.topic} is withheld: {error}")
             return position
-        self._is_withheld = False
+        self._said = None
         if self._published is None:
             return max(0, position - _WITHOUT_A_MARK)
         return min(position, self._published)
+
+    def _warn(self, words: str) -> None:
+        if words != self._said:
+            _log.warning("%s", words)
+        self._said = words
 
     def due_in(self, position: int, now: float) -> float | None:
         """Seconds until the mark of a position is to be published, at most once a second; None if it is there."""
