@@ -16,6 +16,8 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
+from support.paho_clients import end
+
 
 @dataclass(frozen=True)
 class Tapped:
@@ -79,8 +81,7 @@ class Tap:
 
     def stop(self) -> None:
         """Disconnect."""
-        self._client.disconnect()
-        self._client.loop_stop()
+        end(self._client)
 
     def __enter__(self) -> Self:
         return self.start()

@@ -13,6 +13,8 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
+from support.paho_clients import end
+
 MQTT_3_1_1 = MQTTProtocolVersion.MQTTv311
 MQTT_5 = MQTTProtocolVersion.MQTTv5
 
@@ -77,13 +79,12 @@ class Visitor:
         with self._changed:
             assert self._changed.wait_for(lambda: self._connected is not None, _DEADLINE), "no answer to CONNECT"
         if not self._connected:
-            self._client.loop_stop()
+            end(self._client)
             raise TurnedAwayError("the broker said no")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._client.disconnect()
-        self._client.loop_stop()
+        end(self._client)
 
     def publish(self, topic: str, payload: bytes | str = b"x", **properties: Any) -> int:
         """Publish with QoS 1 and return the reason code of the PUBACK, 0 in 3.1.1; `properties` as paho names them."""
