@@ -367,14 +367,14 @@ class ChainedRecorder(SQLiteApplicationRecorder):
         return c.fetchone() is not None
 
     def quick_check(self) -> str | None:
-        """SQLite's own `quick_check`; None if the database is sound, else its first complaint."""
+        """SQLite's own `quick_check`; None if the database is sound, else its first complaint, on one line."""
         try:
             with self.datastore.transaction(commit=False) as c:
                 c.execute("PRAGMA quick_check(1)")
                 answer = str(c.fetchone()[0])
         except sqlite3.DatabaseError as error:
             answer = str(error)
-        return None if answer == "ok" else answer
+        return None if answer == "ok" else " ".join(answer.split())
 
 
 def _insert(c: SQLiteCursor, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:

@@ -206,10 +206,11 @@ class LocalController:
         self._asking.start()
         self._client.start()
         _log.info(
-            "local controller of node %s: %d streams, store %s",
+            "local controller of node %s: %d streams, store %s, broker %s",
             self._settings.node,
             len(self._world.streams()),
             self._settings.store,
+            self._client.settings.display_url,
         )
 
     def _stop(self) -> None:

@@ -39,8 +39,7 @@ def check_store(journal: Journal, node: str | None) -> Iterator[Finding]:
     """SQLite's own check, and whose history it is; `node` is who would go on with it."""
     found: list[Finding] = []
     if (complaint := journal.rows.quick_check()) is not None:
-        words = " ".join(complaint.split())  # SQLite's own are several lines
-        found.append(wrong("store", f"{journal.path} is damaged: {words}", _RESTORE))
+        found.append(wrong("store", f"{journal.path} is damaged: {complaint}", _RESTORE))
     whose = journal.rows.about("node")
     if node is not None and whose not in (None, node):
         says = f"{journal.path} is the history of node {whose}, not of {node}"
