@@ -147,10 +147,11 @@ class S3Server:
             "ip.bind": "127.0.0.1",
             "dir": f"{self._folder / 'data'}",
             "filer": "true",
-            "filer.localSocket": f"{self._folder / 'filer.sock'}",
+            # below the folder it runs in: a socket's path has 108 bytes at most
+            "filer.localSocket": "filer.sock",
             "s3": "true",
             "s3.config": f"{self._folder / 's3.json'}",
-            "s3.localSocket": f"{self._folder / 's3.sock'}",
+            "s3.localSocket": "s3.sock",
             "s3.autoCreateBucket": "false",
             "s3.port.iceberg": "0",
             "s3.port.lance": "0",

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from support.waiting import eventually
 
+from lc_events.demo.s3_server import S3Server
+
 pytest.importorskip("sklearn")
 
 DEMO = (sys.executable, "-m", "lc_events", "demo", "--s3")
@@ -61,3 +63,9 @@ def test_interrupted_while_the_server_starts_it_leaves_no_process(tmp_path):
         demo.send_signal(signal.SIGINT)
         assert demo.wait(20) != 0
     eventually(lambda: processes_of(tmp_path) == [])
+
+
+def test_a_folder_with_a_long_name_holds_a_server_too(tmp_path):
+    with S3Server(tmp_path / ("x" * 120), buckets=["bkt"]) as server:
+        server.storage().write("s3://bkt/a", [b"kept"])
+        assert b"".join(server.storage().read("s3://bkt/a")) == b"kept"
