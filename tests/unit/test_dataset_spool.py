@@ -228,7 +228,7 @@ def test_a_restoring_takes_nothing_from_a_segment_that_holds_more(folder):
     assert read(spool, 0, 5) == b"".join(RECORDS[:2]) + b"3\n4\n5\n"
 
 
-def test_a_restoring_that_fails_leaves_what_was_there(folder):
+def test_a_restoring_that_fails_leaves_what_was_there_and_no_file_open(folder):
     append(spool := Spool(folder, segment_bytes=8), RECORDS)
     spool.sync()
     spool.commit()
@@ -238,8 +238,10 @@ def test_a_restoring_that_fails_leaves_what_was_there(folder):
             append(part, [b"other\n"])
             raise RuntimeError
 
+    before = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(RuntimeError):
         half_restored()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
     assert read(spool, 0, 5) == b"".join(RECORDS)
     assert not (folder / "restored").exists()
 
@@ -733,22 +735,6 @@ def test_foreign_bytes_are_seen_whatever_newlines_they_hold(folder, foreign):
     with spool.restoring(40) as part:
         append(part, numbers[40:70])
     assert read(spool, 0, 100) == b"".join(numbers)
-
-
-def test_a_restoring_that_fails_leaves_no_file_open(folder):
-    append(spool := Spool(folder), RECORDS)
-    spool.sync()
-    spool.commit()
-
-    def half_restored():
-        with spool.restoring(0) as part:
-            append(part, [b"other\n"])
-            raise RuntimeError
-
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    with pytest.raises(RuntimeError):
-        half_restored()
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 @given(records, st.integers(1, 40), st.data())
